@@ -46,26 +46,6 @@ static pl_status or_default(pl_chat_run *r, const pl_chat_value *v, pl_chat_valu
     return PL_OK;
 }
 
-static pl_status change_case(pl_chat_run *r, const pl_chat_value *v, const char *how, pl_chat_value *out)
-{
-    pl_chat_value text;
-    PL_TRY(pl_chat_text_of(r, v, &text));
-    return pl_chat_change_case(r, &text, how, out);
-}
-
-static pl_status lower(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
-{
-    return change_case(r, v, "lower", out);
-}
-static pl_status upper(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
-{
-    return change_case(r, v, "upper", out);
-}
-static pl_status capitalize(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
-{
-    return change_case(r, v, "capitalize", out);
-}
-
 static pl_status replace(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
 {
     pl_chat_value text[4] = {[3] = v[3]};
@@ -278,7 +258,7 @@ static pl_status sort_key(pl_chat_run *r, const pl_chat_value *v, const pl_chat_
     *key = pair->item[is_given(&v[2]) && pl_chat_says(&v[2], "value")];
     if (pl_chat_truth(&v[1]) || key->kind != PL_CHAT_STRING) return PL_OK;
     pl_chat_value written = *key;
-    return pl_chat_change_case(r, &written, "lower", key);
+    return pl_chat_lower(r, &written, key);
 }
 
 /* value: a map, case_sensitive, by, reverse. Stable; maps are small, so by insertion. */
@@ -331,9 +311,9 @@ static const pl_chat_row rows[] = {
     {"selectattr", "attribute test argument", 1, select_attribute},
     {"rejectattr", "attribute test argument", 1, reject_attribute},
     {"map", "=attribute default", 0, map},
-    {"lower", "", 0, lower},
-    {"upper", "", 0, upper},
-    {"capitalize", "", 0, capitalize},
+    {"lower", "", 0, pl_chat_lower},
+    {"upper", "", 0, pl_chat_upper},
+    {"capitalize", "", 0, pl_chat_capitalize},
     {"replace", "old new count", 2, replace},
     {"int", "default base", 0, to_int},
     {"dictsort", "case_sensitive by reverse", 0, sort_map},

@@ -172,15 +172,17 @@ static char changed(char c, bool up)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-pl_status pl_chat_change_case(pl_chat_run *r, const pl_chat_value *s, const char *how, pl_chat_value *out)
+static pl_status change_case(pl_chat_run *r, const pl_chat_value *v, const char *how, pl_chat_value *out)
 {
-    if (!pl_chat_is_ascii(s->text, s->count))
+    pl_chat_value s;
+    PL_TRY(pl_chat_text_of(r, v, &s));
+    if (!pl_chat_is_ascii(s.text, s.count))
         return pl_chat_fail(r, PL_E_UNSUPPORTED, "`%s` of letters beyond ASCII is not supported", how);
     *out = pl_chat_string("", 0);
-    PL_TRY(pl_chat_append(r, out, s->text, s->count));
-    char *text = r->scratch + r->used - s->count;
+    PL_TRY(pl_chat_append(r, out, s.text, s.count));
+    char *text = r->scratch + r->used - s.count;
     bool in_word = false;
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < s.count; i++) {
         char c = text[i], low = (char)(c | 32);
         text[i] = changed(c, *how == 'u' || (*how == 't' && !in_word) || (*how == 'c' && i == 0));
         in_word = low >= 'a' && low <= 'z';
@@ -188,21 +190,21 @@ pl_status pl_chat_change_case(pl_chat_run *r, const pl_chat_value *s, const char
     return PL_OK;
 }
 
-static pl_status upper(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
+pl_status pl_chat_upper(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
 {
-    return pl_chat_change_case(r, v, "upper", out);
+    return change_case(r, v, "upper", out);
 }
-static pl_status lower(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
+pl_status pl_chat_lower(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
 {
-    return pl_chat_change_case(r, v, "lower", out);
+    return change_case(r, v, "lower", out);
+}
+pl_status pl_chat_capitalize(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
+{
+    return change_case(r, v, "capitalize", out);
 }
 static pl_status title(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
 {
-    return pl_chat_change_case(r, v, "title", out);
-}
-static pl_status capitalize(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
-{
-    return pl_chat_change_case(r, v, "capitalize", out);
+    return change_case(r, v, "title", out);
 }
 
 const pl_chat_row *pl_chat_string_method(const pl_chat_value *name)
@@ -214,10 +216,10 @@ const pl_chat_row *pl_chat_string_method(const pl_chat_value *name)
                                        {"startswith", "prefix", 1, starts},
                                        {"endswith", "suffix", 1, ends},
                                        {"replace", "old new count", 2, pl_chat_replace},
-                                       {"upper", "", 0, upper},
-                                       {"lower", "", 0, lower},
+                                       {"upper", "", 0, pl_chat_upper},
+                                       {"lower", "", 0, pl_chat_lower},
                                        {"title", "", 0, title},
-                                       {"capitalize", "", 0, capitalize}};
+                                       {"capitalize", "", 0, pl_chat_capitalize}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (pl_chat_says(name, rows[i].name)) return &rows[i];
     return NULL;

@@ -135,7 +135,9 @@ const pl_chat_row *pl_chat_map_method(const pl_chat_value *name);
 const pl_chat_row *pl_chat_function(const pl_chat_value *name);
 pl_status pl_chat_replace(pl_chat_run *, const pl_chat_value *value, pl_chat_value *out);
 pl_status pl_chat_strip(pl_chat_run *, const pl_chat_value *value, pl_chat_value *out);
-pl_status pl_chat_change_case(pl_chat_run *, const pl_chat_value *, const char *how, pl_chat_value *out);
+pl_status pl_chat_lower(pl_chat_run *, const pl_chat_value *value, pl_chat_value *out);
+pl_status pl_chat_upper(pl_chat_run *, const pl_chat_value *value, pl_chat_value *out);
+pl_status pl_chat_capitalize(pl_chat_run *, const pl_chat_value *value, pl_chat_value *out);
 
 /* evaluate.c */
 pl_status pl_chat_evaluate(pl_chat_run *, pl_chat_scope *, const pl_chat_node *, pl_chat_value *out);

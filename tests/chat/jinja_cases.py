@@ -144,7 +144,8 @@ class Maker:
         r = self.r
         n = r.randrange(4)
         if r.random() < 0.4:
-            return "{" + ", ".join(r.choice(["1", "'a'", "s", "true"]) + ": " + self.make(depth) for _ in range(n)) + "}"
+            pairs = [r.choice(["1", "'a'", "s", "true"]) + ": " + self.make(depth) for _ in range(n)]
+            return "{" + ", ".join(pairs) + "}"
         inner = [self.make(depth) for _ in range(n)]
         return "(" + "".join(x + ", " for x in inner) + ")" if r.random() < 0.3 else "[" + ", ".join(inner) + "]"
 
@@ -207,19 +208,24 @@ def word(r):
 def values(seed):
     """Numbers as text, arithmetic, JSON, and the methods of strings."""
     r = random.Random(seed)
-    v = {"x": real(r), "y": real(r) or 1.0, "m": r.randrange(-99, 10**r.randrange(1, 18)), "n": r.randrange(1, 999) * r.choice([1, -1]),
+    v = {"x": real(r), "y": real(r) or 1.0, "m": r.randrange(-99, 10**r.randrange(1, 18)),
+         "n": r.randrange(1, 999) * r.choice([1, -1]),
          "s": word(r) + word(r) + word(r), "t": word(r), "u": word(r), "v": some_value(r, 3),
          "k": r.randrange(-1, 4)}
     template = r.choice([
-        "{{ x }} {{ -x }} {{ m }} {{ x|tojson }} {{ x|int if x < 1e15 and x > -1e15 }}", "{{ x + y }} {{ x - y }} {{ x * y }}",
+        "{{ x }} {{ -x }} {{ m }} {{ x|tojson }} {{ x|int if x < 1e15 and x > -1e15 }}",
+        "{{ x + y }} {{ x - y }} {{ x * y }}",
         "{{ x / y }}", "{{ x // y }} {{ x % y }}", "{{ m // n }} {{ m % n }} {{ m - n }}", "{{ m / n if m < 9e15 }}",
         "{{ m // y }} {{ m % y }} {{ m < x }} {{ m == x }} {{ x <= y }}",
         "{{ v|tojson }}", "{{ v|tojson(indent=1) }}", "{{ v|tojson(ensure_ascii=true, separators=('; ', '= ')) }}",
         "{{ v|tojson(sort_keys=true, indent='.') }}", "{{ v == v }} {{ [v] == [v] }} {{ v in [v] }}",
-        "{{ s.split()|tojson }} {{ s.split(none, k)|tojson }}", "{{ s.split(t, k)|tojson }}", "{{ s.strip(t) }}|{{ s.lstrip() }}|",
-        "{{ s.replace(t, u, k) }}|{{ s|replace(t, u) }}|{{ s.replace('', t, k) }}", "{{ t in s }} {{ s < t }} {{ s == t ~ u }}",
+        "{{ s.split()|tojson }} {{ s.split(none, k)|tojson }}",
+        "{{ s.split(t, k)|tojson }}", "{{ s.strip(t) }}|{{ s.lstrip() }}|",
+        "{{ s.replace(t, u, k) }}|{{ s|replace(t, u) }}|{{ s.replace('', t, k) }}",
+        "{{ t in s }} {{ s < t }} {{ s == t ~ u }}",
         "{{ s[k] }}|{{ s[k:] }}|{{ s[:k] }}|{{ s[::-2] }}|{{ s[-3:k:-1] }}|{{ s|length }}|{{ s|list|tojson }}",
-        "{{ s.startswith(t) }} {{ s.endswith((t, u)) }} {{ s|trim }}| {{ s|first }}{{ s|last }}", "{{ s|int }} {{ (m|string)|int == m }}",
+        "{{ s.startswith(t) }} {{ s.endswith((t, u)) }} {{ s|trim }}| {{ s|first }}{{ s|last }}",
+        "{{ s|int }} {{ (m|string)|int == m }}",
         "{{ s.title() }} {{ s|capitalize }} {{ s|upper }} {{ t|lower }}"])
     return case(f"values {seed}", template, [], v)
 
@@ -292,7 +298,8 @@ class Program:
             return self.tag(f"set ns.{r.choice('ab')} = {r.choice([self.expression(), chr(39) + 'stop' + chr(39)])}")
         if kind == 5:
             body = self.statement(depth - 1, False)
-            return self.tag("set " + r.choice(self.NAMES) + r.choice(["", " | trim", "|upper"])) + body + self.tag("endset")
+            target = r.choice(self.NAMES) + r.choice(["", " | trim", "|upper"])
+            return self.tag("set " + target) + body + self.tag("endset")
         if kind == 6:
             return self.macro(depth)
         if kind == 7 and in_loop:
@@ -339,11 +346,22 @@ def chat(r):
     return messages
 
 
+def tool(r):
+    kinds = [{"type": "string", "description": r.choice(TEXTS)}, {"type": ["integer", "null"], "default": 3},
+             {"type": "array", "items": {"type": "string", "enum": ["a", "b\"c"]}},
+             {"type": "object", "properties": {"x": {"type": "number"}}}]
+    properties = {name: r.choice(kinds) for name in r.sample(["city", "n", "items", "keys"], r.randrange(4))}
+    parameters = {"type": "object", "properties": properties, "required": [x for x in properties if r.random() < 0.5]}
+    function = {"name": r.choice(["f", "get_weather"]), "description": r.choice(TEXTS), "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
 def options(r):
     choices = {"enable_thinking": [True, False], "reasoning_effort": ["low", "high"], "thinking": [True, False],
                "date_string": ["26 Jul 2024"], "custom": [1], "preserve_thinking": [True, False],
                "clear_thinking": [True, False]}
-    return {k: r.choice(v) for k, v in choices.items() if r.random() < 0.2}
+    chosen = {k: r.choice(v) for k, v in choices.items() if r.random() < 0.2}
+    return dict(chosen, tools=[tool(r) for _ in range(r.randrange(1, 3))]) if r.random() < 0.15 else chosen
 
 
 SPECIALS = ["<|im_end|>", "<|im_start|>", "<s>", "</s>", "[INST]", "[/INST]", "<think>", "<", "<|", "東京"]
@@ -405,8 +423,9 @@ def kept():
             yield c
     for k in range(60):
         yield program(k)
-    for c in templates(0, 5, []):
-        yield c
+    for k in range(60):
+        yield values(k)
+    yield from templates(0, 5, [])
 
 
 def without_shared(c, shared):
