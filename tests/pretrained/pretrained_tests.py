@@ -70,6 +70,24 @@ def test_prefixes(folder):
     check_numbers(model, path, 4096, None, True)
 
 
+def test_gpt2_names(folder):
+    """As the oldest files have them: no prefix, and masks that nothing needs."""
+    empty = {"F32": [], "U8": [1, 1, 0, 4]}
+    masks = {"h.0.attn.bias": "U8", "h.1.attn.masked_bias": "F32"}
+
+    def as_old(header):
+        for name in [n for n in header if n.startswith("transformer.")]:
+            header[name.removeprefix("transformer.")] = header.pop(name)
+        for name, dtype in masks.items():
+            header[name] = {"dtype": dtype, "shape": empty[dtype] or [0], "data_offsets": [0, 0]}
+
+    path, model = os.path.join(folder, "old"), Model("gpt2", 3, tied=True)
+    write_folder(path, model, "F16", change=as_old)
+    check_numbers(model, path, 4096, None, True)
+    write_folder(path, model, "F32", change=lambda h: h.update({"transformer.h.0.attn.c_attn.mask": h.pop("transformer.ln_f.bias")}))
+    refused(show(path)[0], "transformer.ln_f.bias is missing; tensor transformer.h.0.attn.c_attn.mask is unknown")
+
+
 def test_gguf(folder):
     for i, family in enumerate(FAMILIES):
         for kind in ("F32", "F16", "BF16", "Q8_0", "Q4_1"):
