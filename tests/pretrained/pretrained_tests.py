@@ -236,6 +236,37 @@ def test_refused_safetensors(folder):
             refused(got, sentence)
 
 
+def test_large(folder):
+    """Headers of eight billion weights in four shards without contents, and a vocabulary of 262,144 tokens: opening keeps
+    and takes little."""
+    config = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+              "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
+              "tie_word_embeddings": False}
+    model = Model("llama", 1)
+    model.layers, model.width, model.inner, model.vocab, model.heads, model.keys, model.head = 32, 4096, 14336, 128256, 32, 8, 128
+    shapes, index = list(model.shapes()), {}
+    for k in range(4):
+        header, at, name = {}, 0, f"model-{k}.safetensors"
+        for tensor, rows, columns in shapes[k::4]:
+            shape, size = [columns] if rows == 1 else [rows, columns], 2 * rows * columns
+            header[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+            index[tensor], at = name, at + size
+        raw = json.dumps(header).encode()
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(struct.pack("<Q", len(raw)) + raw)
+            file.truncate(8 + len(raw) + at)
+    for name, value in (("config.json", config), ("model.safetensors.index.json", {"weight_map": index})):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file)
+    vocabulary = {"tokenizer.ggml.tokens": ("[str", [f"token{i}" for i in range(1 << 18)]),
+                  "tokenizer.ggml.scores": ("[f32", [0.0] * (1 << 18))}
+    write_gguf(os.path.join(folder, "vocabulary.gguf"), Model("llama", 1), more=vocabulary)
+    for path in (folder, os.path.join(folder, "vocabulary.gguf")):
+        got = json.loads(subprocess.run([SHOW_MODEL, path], capture_output=True, text=True, check=True).stdout)
+        assert "refused" not in got, got
+        assert got["heap_bytes"] < 200_000 and got["heap_peak_bytes"] < 400_000, (got["heap_bytes"], got["heap_peak_bytes"])
+
+
 def main():
     tests = [v for k, v in globals().items() if k.startswith("test_")]
     for test in tests:

@@ -3,6 +3,7 @@
 #include "unit/store/scratch_folder.h"
 
 #include "base/alloc.h"
+#include "base/json_read.h"
 #include "pretrained/pretrained.h"
 #include "support/program.h"
 #include "support/tiny_model.h"
@@ -386,6 +387,35 @@ static void test_refused_memory(void **state)
     free(data);
 }
 
+/* What opening takes of the heap, a plan learns by a rehearsal: it is the same each time, and is all given back. */
+static uint64_t rehearsed_bytes(const char *path)
+{
+    pl_alloc_meter meter = {0};
+    pl_json_count(true);
+    pl_alloc_set_meter(&meter);
+    pl_pretrained *p = opened(path);
+    const uint64_t peak = meter.peak_bytes;
+    pl_pretrained_close(p);
+    assert_int_equal(meter.held_bytes, 0);
+    pl_alloc_set_meter(NULL);
+    pl_json_count(false);
+    return peak;
+}
+
+static void test_heap(void **state)
+{
+    size_t bytes;
+    unsigned char *data = tiny_make_gguf(0, &bytes);
+    const char *paths[] = {new_folder("heap"), write_gguf("heap.gguf", data, bytes)};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t peak = rehearsed_bytes(paths[i]);
+        assert_int_equal(rehearsed_bytes(paths[i]), peak);
+        assert_in_range(peak, 8 << 10, 256 << 10);
+    }
+    free(data);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +430,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_damaged_safetensors),
         cmocka_unit_test(test_damaged_config),
         cmocka_unit_test(test_refused_memory),
+        cmocka_unit_test(test_heap),
     };
     (void)argc, (void)argv;
     use_memory_for_folder();
