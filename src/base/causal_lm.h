@@ -2,13 +2,13 @@
  * people's models are cases of. Read from the headers of its files (pretrained/), built by models/decoder.c.
  *
  *   x = embedding_scale·E[token] (+ P[position] where positions are a table)
- *   block: a = N1(x); q, k, v = Wq·a, Wk·a, Wv·a (+ biases); q, k = Nq(q), Nk(k) where has_qk_norm; then rotary positions;
- *          y = Wo·attention; y = P1(y) where has_post_norms; x += y;
+ *   block: a = N1(x); q, k, v = Wq·a, Wk·a, Wv·a (+ biases); q, k = Nq(q), Nk(k) where has_qk_norm; then rotary
+ *          positions; y = Wo·attention; y = P1(y) where has_post_norms; x += y;
  *          m = N2(x); y = Wd(act(Wg·m)·(Wu·m)) where is_gated, else Wd·act(Wu·m); y = P2(y); x += y
  *   logits = cap(Wh·Nf(x)), Wh = E where is_tied; cap(z) = c·tanh(z/c) where c is not 0
  *
- * Attention: head j reads key head floor(j·key_heads/heads); scores are capped before the mask; position t sees u ≤ t, and
- * with a window w only t − u < w. */
+ * Attention: head j reads key head floor(j·key_heads/heads); scores are capped before the mask; position t sees u ≤ t,
+ * and with a window w only t − u < w. */
 #ifndef PL_BASE_CAUSAL_LM_H
 #define PL_BASE_CAUSAL_LM_H
 

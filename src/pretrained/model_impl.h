@@ -21,9 +21,9 @@ typedef struct pl_source {
 /* How a tensor of ours lies in a source. */
 typedef struct pl_taken {
     const pl_source *source;
-    int64_t first;      /* row of the source, or column where it is transposed */
+    int64_t first;      /* row of the source, column where it is transposed, or number of a vector */
     int64_t pair_heads; /* 0, or: so many heads whose pairs of rows are neighbours in the file */
-    bool is_transposed;
+    bool is_vector, is_transposed;
 } pl_taken;
 
 struct pl_pretrained {

@@ -27,7 +27,8 @@ typedef struct pl_pretrained pl_pretrained;
 pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *);
 
 /* A folder, or a .gguf file. PL_E_UNSUPPORTED names everything that the model needs and Plimsoll lacks; PL_E_DATA: the
- * files are damaged or do not fit each other. */
+ * files are damaged or do not fit each other. What this takes of the heap is the same each time: a plan rehearses it
+ * (pl_alloc_set_meter, pl_json_count). */
 pl_status pl_pretrained_open(const char *path, pl_pretrained **, pl_error *);
 void pl_pretrained_close(pl_pretrained *); /* NULL is fine */
 

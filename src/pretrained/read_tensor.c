@@ -127,7 +127,7 @@ static int64_t our_row(const reading *r, int64_t row, int64_t rows)
 /* A piece that begins at number `at` of the tensor, in the order of the file. */
 static pl_status place(const reading *r, int64_t at, int64_t n)
 {
-    const bool is_vector = r->t->rows == 1;
+    const bool is_vector = r->how->is_vector;
     const int64_t stretch = is_vector ? 1 : r->t->columns, rows = is_vector ? r->t->columns : r->t->rows;
     if (!r->how->pair_heads) return convert(r, r->staging, n, target(r, at));
     for (int64_t i = 0, some; i < n; i += some) {
@@ -145,7 +145,7 @@ static void forget(const reading *r, uint64_t offset, uint64_t bytes)
 
 static pl_status read_straight(const reading *r)
 {
-    const int64_t all = r->t->rows * r->t->columns, first = r->how->first * (r->t->rows == 1 ? 1 : r->t->columns);
+    const int64_t all = r->t->rows * r->t->columns, first = r->how->first * (r->how->is_vector ? 1 : r->t->columns);
     const int64_t fitting = (int64_t)(r->room / (size_t)r->block_bytes) * r->block,
                   piece = fitting - fitting % r->quantum;
     for (int64_t at = 0; at < all; at += piece) {

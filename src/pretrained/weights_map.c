@@ -179,9 +179,9 @@ static pl_source *find_source(const mapping *m, const row *r, int64_t block, con
 
 /* ---- matching ---- */
 
-static void check_source(mapping *m, const pl_source *s, int64_t rows, int64_t columns)
+static void check_source(mapping *m, const pl_source *s, bool is_vector, int64_t rows, int64_t columns)
 {
-    const bool is_gguf = m->p->gguf, is_vector = rows == 1;
+    const bool is_gguf = m->p->gguf;
     if (s->rows != (uint64_t)rows || s->columns != (uint64_t)columns || (!is_gguf && s->rank != (is_vector ? 1 : 2)))
         pl_problems_add(&m->problems,
                         "tensor %s has %" PRIu64 " × %" PRIu64 " numbers%s; %" PRId64 " × %" PRId64 " were expected",
@@ -229,15 +229,15 @@ static pl_status map_tensor(mapping *m, const row *r, int64_t block, bool is_bia
     }
     const bool is_vector = is_bias || r->rows == ONE;
     const int64_t outputs = size_of(lm, r->rows == ONE ? r->columns : r->rows), inputs = size_of(lm, r->columns);
-    pl_taken taken = {.source = s, .pair_heads = pair_heads(m, r)};
+    pl_taken taken = {.source = s, .pair_heads = pair_heads(m, r), .is_vector = is_vector};
     const int64_t all = fused_rows(lm, of, outputs, &taken.first);
     taken.is_transposed = m->is_gpt2 && block != OUTER && !is_vector;
     if (is_vector)
-        check_source(m, s, 1, all);
+        check_source(m, s, true, 1, all);
     else if (taken.is_transposed)
-        check_source(m, s, inputs, all);
+        check_source(m, s, false, inputs, all);
     else
-        check_source(m, s, all, inputs);
+        check_source(m, s, false, all, inputs);
     s->is_used = true;
     if (m->problems.count) return PL_OK;
     if (block == OUTER)

@@ -1,6 +1,6 @@
 """Writes tiny pretrained models as folders and GGUF files, from the descriptions of these formats and nothing else.
 
-A model is {our name: (rows, columns, numbers)}; a vector has one row. Writers apply what each format does to a tensor
+A model is {our name: (rows, columns, numbers)}; a vector has 0 rows. Writers apply what each format does to a tensor
 (fusing, transposing, neighbouring rotary rows, the 1 of Gemma's norms), so that a reader has to undo it."""
 import json
 import os
@@ -26,7 +26,7 @@ class Model:
             self.keys, self.head = 4, width // 4
         if family == "phi3":
             self.head = width // 4
-        self.tensors = {name: (rows, columns, [draw.randrange(-64, 64) / 64 for _ in range(rows * columns)])
+        self.tensors = {name: (rows, columns, [draw.randrange(-64, 64) / 64 for _ in range((rows or 1) * columns)])
                         for name, rows, columns in self.shapes()}
 
     def shapes(self):
@@ -40,14 +40,14 @@ class Model:
             yield from self.block(f"model.layers.{i}.")
 
     def norm(self, name, width):
-        yield name + ".weight", 1, width
+        yield name + ".weight", 0, width
         if self.family == "gpt2":
-            yield name + ".bias", 1, width
+            yield name + ".bias", 0, width
 
     def linear(self, name, rows, columns, bias):
         yield name + ".weight", rows, columns
         if bias:
-            yield name + ".bias", 1, rows
+            yield name + ".bias", 0, rows
 
     def block(self, p):
         gpt2, qkv = self.family == "gpt2", self.bias or self.family in ("qwen2", "gpt2")
@@ -56,12 +56,12 @@ class Model:
             yield from self.linear(f"{p}self_attn.{name}_proj", heads * self.head, self.width, qkv)
         yield from self.linear(p + "self_attn.o_proj", self.width, self.heads * self.head, self.bias or gpt2)
         if self.family in ("qwen3", "gemma3_text"):
-            yield p + "self_attn.q_norm.weight", 1, self.head
-            yield p + "self_attn.k_norm.weight", 1, self.head
+            yield p + "self_attn.q_norm.weight", 0, self.head
+            yield p + "self_attn.k_norm.weight", 0, self.head
         yield from self.norm(p + "post_attention_layernorm", self.width)
         if self.family in POST:
-            yield p + "pre_feedforward_layernorm.weight", 1, self.width
-            yield p + "post_feedforward_layernorm.weight", 1, self.width
+            yield p + "pre_feedforward_layernorm.weight", 0, self.width
+            yield p + "post_feedforward_layernorm.weight", 0, self.width
         inner_bias = gpt2 or (self.bias and self.family in ("llama", "smollm3"))
         for name in ("gate", "up") if self.family in GATED else ("up",):
             yield from self.linear(f"{p}mlp.{name}_proj", self.inner, self.width, inner_bias)
@@ -91,9 +91,9 @@ def transposed(tensor):
 
 
 def stacked(parts):
-    if parts[0][0] == 1:  # vectors
+    if parts[0][0] == 0:  # vectors
         joined = [x for p in parts for x in p[2]]
-        return 1, len(joined), joined
+        return 0, len(joined), joined
     return sum(p[0] for p in parts), parts[0][1], [x for p in parts for x in p[2]]
 
 
@@ -129,7 +129,7 @@ def hf_tensors(model, prefix=""):
         t = fuse(fuse(t, QKV, "self_attn.qkv_proj"), ["mlp.gate_proj", "mlp.up_proj"], "mlp.gate_up_proj")
     if model.family == "gpt2":
         t = fuse(t, QKV, "attn.c_attn")
-        t = {n: transposed(v) if "layers" in n and v[0] > 1 else v for n, v in t.items()}
+        t = {n: transposed(v) if "layers" in n and v[0] else v for n, v in t.items()}
         table = {"model.embed_tokens": "transformer.wte", "model.embed_positions": "transformer.wpe",
                  "model.norm": "transformer.ln_f", "input_layernorm": "ln_1", "post_attention_layernorm": "ln_2",
                  "self_attn.o_proj": "attn.c_proj", "mlp.up_proj": "mlp.c_fc", "mlp.down_proj": "mlp.c_proj"}
@@ -150,7 +150,7 @@ def write_safetensors(path, tensors, dtype, change=None):
     for name, (rows, columns, x) in tensors.items():
         kind = dtype if isinstance(dtype, str) else dtype[len(header) % len(dtype)]
         raw = numbers_as(kind, x)
-        header[name] = {"dtype": kind, "shape": [columns] if rows == 1 else [rows, columns],
+        header[name] = {"dtype": kind, "shape": [columns] if rows == 0 else [rows, columns],
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     if change:
@@ -190,12 +190,13 @@ GGUF_NAMES = {"model.embed_tokens": "token_embd", "model.embed_positions": "posi
 def neighbours(tensor, heads):
     """Rows k and k + half of each head next to each other."""
     rows, columns, x = tensor
-    if rows == 1:
+    is_vector = rows == 0
+    if is_vector:
         rows, columns = columns, 1
     size = rows // heads
     order = [h * size + k // 2 + k % 2 * (size // 2) for h in range(heads) for k in range(size)]
     moved = [x[r * columns + c] for r in order for c in range(columns)]
-    return (1, rows, moved) if columns == 1 else (rows, columns, moved)
+    return (0, rows, moved) if is_vector else (rows, columns, moved)
 
 
 def gguf_tensors(model):
@@ -260,7 +261,7 @@ def randomised(model, kind, seed):
     """Blocks at random in place of the model's matrices: their bytes by GGUF name; the model gets their numbers."""
     draw, raws = random.Random(seed), {}
     for name, (rows, columns, _) in list(model.tensors.items()):
-        if rows == 1:
+        if rows == 0:
             continue
         blocks = [random_blocks(kind, 32, draw) for _ in range(rows * columns // 32)]
         model.tensors[name] = (rows, columns, [x for _, numbers in blocks for x in numbers])
@@ -288,9 +289,9 @@ def write_gguf(path, model, kind="F32", more=None, tensors=None, version=3, alig
     all_tensors = gguf_tensors(model) | (tensors or {})
     for name, tensor in all_tensors.items():
         rows, columns, x = tensor
-        stored = "F32" if rows == 1 else kind
-        raw = numbers_as("F32", x) if rows == 1 else pack_matrix(tensor, lookup, kind)
-        ne = [columns] if rows == 1 else [columns, rows]
+        stored = "F32" if rows == 0 else kind
+        raw = numbers_as("F32", x) if rows == 0 else pack_matrix(tensor, lookup, kind)
+        ne = [columns] if rows == 0 else [columns, rows]
         infos += text(name) + struct.pack("<I%dQIQ" % len(ne), len(ne), *ne, TYPES[stored], len(data))
         data += raw + bytes(-len(raw) % alignment)
     head = b"GGUF" + struct.pack("<IQQ", version, len(all_tensors), len(pairs))

@@ -27,12 +27,12 @@ def check_numbers(model, path, staging, stored, adds_one):
     at = 0
     for name, rows, columns, encoding, _ in got["tensors"]:
         want_rows, want_columns, x = model.tensors[name]
-        assert (rows, columns) == (want_rows, want_columns), (path, name, rows, columns)
+        assert (rows, columns) == (want_rows or 1, want_columns), (path, name, rows, columns)
         if adds_one and model.adds_one(name):
             x = [f32(v + 1) for v in x]
         assert raw[at:at + 4 * len(x)] == struct.pack("<%df" % len(x), *x), f"{path}: {name} has other numbers"
         if stored:
-            assert encoding == (stored if rows > 1 else "f32"), (name, encoding)
+            assert encoding == (stored if want_rows else "f32"), (name, encoding)
         at += 4 * len(x)
     assert at == len(raw)
     return got
@@ -52,7 +52,7 @@ def test_folders(folder):
 
 
 def test_prefixes(folder):
-    picture = {"vision_tower.x.weight": (1, 4, [0.0] * 4), "multi_modal_projector.y": (2, 2, [0.0] * 4)}
+    picture = ("vision_tower.x.weight", "multi_modal_projector.y")
     for family, prefix in (("llama", "other."), ("gemma3_text", "language_model.model."), ("qwen2", "model.language_model.")):
         path, model = os.path.join(folder, family), Model(family, 1, tied=True)
         config = model.config()
@@ -68,6 +68,36 @@ def test_prefixes(folder):
     bare.tensors = tensors
     write_folder(path, bare)
     check_numbers(model, path, 4096, None, True)
+
+
+def test_one_row(folder):
+    """A feed-forward network of one number: matrices of one row are no vectors."""
+    for family in ("llama", "phi3", "gpt2"):
+        model = Model(family, 4, tied=True)
+        model.inner = 1
+        model.tensors = {n: (r, c, [i / 64 for i in range((r or 1) * c)]) for n, r, c in model.shapes()}
+        write_folder(os.path.join(folder, family), model)
+        check_numbers(model, os.path.join(folder, family), 4096, None, True)
+        write_gguf(os.path.join(folder, family + ".gguf"), model)
+        check_numbers(model, os.path.join(folder, family + ".gguf"), 4096, None, False)
+
+
+def test_gpt2_names(folder):
+    """As the oldest files have them: no prefix, and masks that nothing needs."""
+    empty = {"F32": [], "U8": [1, 1, 0, 4]}
+    masks = {"h.0.attn.bias": "U8", "h.1.attn.masked_bias": "F32"}
+
+    def as_old(header):
+        for name in [n for n in header if n.startswith("transformer.")]:
+            header[name.removeprefix("transformer.")] = header.pop(name)
+        for name, dtype in masks.items():
+            header[name] = {"dtype": dtype, "shape": empty[dtype] or [0], "data_offsets": [0, 0]}
+
+    path, model = os.path.join(folder, "old"), Model("gpt2", 3, tied=True)
+    write_folder(path, model, "F16", change=as_old)
+    check_numbers(model, path, 4096, None, True)
+    write_folder(path, model, "F32", change=lambda h: h.update({"transformer.h.0.attn.c_attn.mask": h.pop("transformer.ln_f.bias")}))
+    refused(show(path)[0], "transformer.ln_f.bias is missing; tensor transformer.h.0.attn.c_attn.mask is unknown")
 
 
 def test_gguf(folder):
@@ -95,7 +125,7 @@ def test_keys(folder):
         model = Model(family, 1, tied=True)
         if layers != 2:
             model.layers = layers
-            model.tensors = {n: (r, c, [0.0] * (r * c)) for n, r, c in model.shapes()}
+            model.tensors = {n: (r, c, [0.0] * ((r or 1) * c)) for n, r, c in model.shapes()}
         write_gguf(path, model, more=more, tensors=tensors)
         return show(path)[0]
 
@@ -115,7 +145,7 @@ def test_keys(folder):
     assert all(abs(4 * b - a) < 1e-12 for a, b in zip(plain, linear["ropes"][0]["frequencies"]))
     old = read("llama", {"llama.rope.freq_base": ("f32", 100.0), "llama.rope.scale_linear": ("f32", 4.0)})
     assert old["ropes"] == linear["ropes"]
-    freqs = {"rope_freqs.weight": (1, 8, [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0])}
+    freqs = {"rope_freqs.weight": (0, 8, [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0])}
     divided = read("llama", {"llama.rope.freq_base": ("f32", 100.0)}, freqs)["ropes"][0]["frequencies"]
     assert all(abs(a / d - b) < 1e-12 for a, b, d in zip(plain, divided, freqs["rope_freqs.weight"][2]))
     tokens = {"tokenizer.ggml.bos_token_id": ("u32", 3), "tokenizer.ggml.eos_token_id": ("u32", 4),
@@ -155,7 +185,7 @@ def test_refused_gguf(folder):
     for version, sentence in ((1, "is of GGUF version 1"), (3 << 24, "big-endian"), (4, "is of GGUF version 4")):
         write_gguf(path, Model("llama", 1), version=version)
         refused(show(path)[0], sentence)
-    write_gguf(path, Model("llama", 1), tensors={"blk.0.attn_rot_embd.weight": (1, 4, [0.0] * 4)})
+    write_gguf(path, Model("llama", 1), tensors={"blk.0.attn_rot_embd.weight": (0, 4, [0.0] * 4)})
     refused(show(path)[0], "tensor blk.0.attn_rot_embd.weight is unknown")
 
 
@@ -216,6 +246,37 @@ def test_refused_safetensors(folder):
         assert sentence or "refused" not in got, got
         if sentence:
             refused(got, sentence)
+
+
+def test_large(folder):
+    """Headers of eight billion weights in four shards without contents, and a vocabulary of 262,144 tokens: opening keeps
+    and takes little."""
+    config = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+              "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
+              "tie_word_embeddings": False}
+    model = Model("llama", 1)
+    model.layers, model.width, model.inner, model.vocab, model.heads, model.keys, model.head = 32, 4096, 14336, 128256, 32, 8, 128
+    shapes, index = list(model.shapes()), {}
+    for k in range(4):
+        header, at, name = {}, 0, f"model-{k}.safetensors"
+        for tensor, rows, columns in shapes[k::4]:
+            shape, size = [rows, columns] if rows else [columns], 2 * (rows or 1) * columns
+            header[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+            index[tensor], at = name, at + size
+        raw = json.dumps(header).encode()
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(struct.pack("<Q", len(raw)) + raw)
+            file.truncate(8 + len(raw) + at)
+    for name, value in (("config.json", config), ("model.safetensors.index.json", {"weight_map": index})):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file)
+    vocabulary = {"tokenizer.ggml.tokens": ("[str", [f"token{i}" for i in range(1 << 18)]),
+                  "tokenizer.ggml.scores": ("[f32", [0.0] * (1 << 18))}
+    write_gguf(os.path.join(folder, "vocabulary.gguf"), Model("llama", 1), more=vocabulary)
+    for path in (folder, os.path.join(folder, "vocabulary.gguf")):
+        got = json.loads(subprocess.run([SHOW_MODEL, path], capture_output=True, text=True, check=True).stdout)
+        assert "refused" not in got, got
+        assert got["heap_bytes"] < 200_000 and got["heap_peak_bytes"] < 400_000, (got["heap_bytes"], got["heap_peak_bytes"])
 
 
 def main():

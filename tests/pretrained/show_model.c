@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/json_read.h"
 #include "pretrained/pretrained.h"
 
 static void print_rope(pl_json *j, const pl_causal_lm *m, const pl_rope_scaling *s)
@@ -103,9 +104,15 @@ static void print_tensors(pl_json *j, const pl_pretrained *p)
 static pl_status show(const char *path, const char *numbers, pl_json *j, pl_error *err)
 {
     pl_pretrained *p = NULL;
-    const uint64_t before = pl_alloc_live_bytes();
-    PL_TRY(pl_pretrained_open(path, &p, err));
-    pl_json_kv_uint(j, "heap_bytes", pl_alloc_live_bytes() - before);
+    pl_alloc_meter heap = {0};
+    pl_json_count(true);
+    pl_alloc_set_meter(&heap);
+    const pl_status opened = pl_pretrained_open(path, &p, err);
+    pl_alloc_set_meter(NULL);
+    pl_json_count(false);
+    PL_TRY(opened);
+    pl_json_kv_uint(j, "heap_bytes", heap.held_bytes);
+    pl_json_kv_uint(j, "heap_peak_bytes", heap.peak_bytes);
     print_model(j, pl_pretrained_model(p));
     print_defaults(j, pl_pretrained_generation(p));
     print_tensors(j, p);

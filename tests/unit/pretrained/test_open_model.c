@@ -3,6 +3,7 @@
 #include "unit/store/scratch_folder.h"
 
 #include "base/alloc.h"
+#include "base/json_read.h"
 #include "pretrained/pretrained.h"
 #include "support/program.h"
 #include "support/tiny_model.h"
@@ -153,6 +154,27 @@ static void test_find(void **state)
     assert_int_equal(pl_pretrained_find("org/a.b", hub, path, &err), PL_E_DATA);
 }
 
+/* Files of a download are links to where their contents are kept. */
+static void test_links(void **state)
+{
+    static const char *const names[] = {"config.json", "generation_config.json", "model.safetensors"};
+    const char *folder = new_folder("blobs");
+    pl_error err = {0};
+    (void)state;
+    assert_int_equal(pl_folder_create(in_folder("links"), &err), PL_OK);
+    for (size_t i = 0; i < 3; i++) {
+        char target[64];
+        snprintf(target, sizeof target, "../blobs/%s", names[i]);
+        assert_int_equal(symlink(target, in_folder("links/%s", names[i])), 0);
+    }
+    pl_pretrained *p = opened(keep(in_folder("links")));
+    assert_int_equal(pl_pretrained_read(p, pl_pretrained_tensor_find(p, "model.norm.weight"), PL_ENCODING_F32, numbers,
+                                        staging, sizeof staging, &err),
+                     PL_OK);
+    pl_pretrained_close(p);
+    assert_non_null(folder);
+}
+
 /* ---- what is refused ---- */
 
 /* The tiny config with one text in place of another. */
@@ -202,6 +224,8 @@ static void test_configs(void **state)
         expect_refused(folder, cases[i].status, cases[i].sentence);
     }
     config_with(folder, "\"intermediate_size\": 64", "\"intermediate_size\": [64, 64]"); /* constant: fine */
+    pl_pretrained_close(opened(folder));
+    config_with(folder, "{", "{\"auto_map\": {\"AutoModelForCausalLM\": \"modeling_llama.LlamaForCausalLM\"}, ");
     pl_pretrained_close(opened(folder));
     config_with(folder, "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"); /* lm_head is ignored */
     pl_pretrained *p = opened(folder);
@@ -363,14 +387,50 @@ static void test_refused_memory(void **state)
     free(data);
 }
 
+/* What opening takes of the heap, a plan learns by a rehearsal: it is the same each time, and is all given back. */
+static uint64_t rehearsed_bytes(const char *path)
+{
+    pl_alloc_meter meter = {0};
+    pl_json_count(true);
+    pl_alloc_set_meter(&meter);
+    pl_pretrained *p = opened(path);
+    const uint64_t peak = meter.peak_bytes;
+    pl_pretrained_close(p);
+    assert_int_equal(meter.held_bytes, 0);
+    pl_alloc_set_meter(NULL);
+    pl_json_count(false);
+    return peak;
+}
+
+static void test_heap(void **state)
+{
+    size_t bytes;
+    unsigned char *data = tiny_make_gguf(0, &bytes);
+    const char *paths[] = {new_folder("heap"), write_gguf("heap.gguf", data, bytes)};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t peak = rehearsed_bytes(paths[i]);
+        assert_int_equal(rehearsed_bytes(paths[i]), peak);
+        assert_in_range(peak, 8 << 10, 256 << 10);
+    }
+    free(data);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hf_folder),      cmocka_unit_test(test_gguf),
-        cmocka_unit_test(test_find),           cmocka_unit_test(test_configs),
-        cmocka_unit_test(test_missing_files),  cmocka_unit_test(test_index),
-        cmocka_unit_test(test_damaged_gguf),   cmocka_unit_test(test_damaged_safetensors),
-        cmocka_unit_test(test_damaged_config), cmocka_unit_test(test_refused_memory),
+        cmocka_unit_test(test_hf_folder),
+        cmocka_unit_test(test_gguf),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_configs),
+        cmocka_unit_test(test_missing_files),
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_damaged_gguf),
+        cmocka_unit_test(test_damaged_safetensors),
+        cmocka_unit_test(test_damaged_config),
+        cmocka_unit_test(test_refused_memory),
+        cmocka_unit_test(test_heap),
     };
     (void)argc, (void)argv;
     use_memory_for_folder();
