@@ -96,9 +96,9 @@ static void fill_floats(const pl_scratch *s, float *out, uint64_t count, float s
     }
 }
 
-/* Memory for activations holds f32 at one time and 16-bit numbers at another, and weights may be encoded: the upper half
- * of each number is written into its lower half, too, so that whatever is read at any of these places is of an ordinary
- * size. */
+/* Memory for activations holds f32 at one time and 16-bit numbers at another, and weights may be encoded: the upper
+ * half of each number is written into its lower half, too, so that whatever is read at any of these places is of an
+ * ordinary size. */
 static void repeat_halves(float *out, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {

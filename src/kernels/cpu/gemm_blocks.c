@@ -75,6 +75,13 @@ void pl_gemm_rows_of_blocks(pl_encoding e, const void *blocks, int64_t row_bytes
 
 /* ---- few rows ---- */
 
+/* Bytes [begin, end) of the rows that come after these: four short rows at a time are more than a processor follows. */
+PL_V_INLINE void fetch_next_columns(const uint8_t *blocks, int64_t row_bytes, int64_t begin, int64_t end)
+{
+    for (int64_t c = COLUMNS; c < 2 * COLUMNS; c++)
+        for (int64_t at = begin; at < end; at += 64) __builtin_prefetch(blocks + c * row_bytes + at, 0, 2);
+}
+
 typedef struct sums { /* along vectors of k */
     pl_vf of[AT_ONCE][COLUMNS];
 } sums;
@@ -105,6 +112,7 @@ static void dots(const pl_gemm_thin_product *t, int64_t i, int64_t rows, const u
         const float *a = (const float *)t->a + i * t->a_row + begin;
         int64_t r = 0;
         end = end_of_chunk(begin, t->k);
+        fetch_next_columns(blocks, row_bytes, row_bytes * begin / t->k, row_bytes * end / t->k);
         widen(t->b_encoding, blocks, row_bytes, columns, begin, end, wide);
         for (; r + ROWS <= rows; r += ROWS) add_dots(ROWS, end - begin, a + r * t->a_row, t->a_row, wide, s->of + r);
         for (; r < rows; r++) add_dots(1, end - begin, a + r * t->a_row, t->a_row, wide, s->of + r);
@@ -121,6 +129,7 @@ PL_V_INLINE void dots_of_row(pl_encoding e, int columns, const float *a, const u
     PL_V_UNROLL for (int c = 0; c < columns; c++) acc[c] = pl_v_zero();
     for (int64_t i = 0; i < count; i++, blocks += bytes) {
         pl_block_scales scales[COLUMNS];
+        fetch_next_columns(blocks, row_bytes, 0, bytes);
         PL_V_UNROLL for (int c = 0; c < columns; c++) pl_scales_of(e, blocks + c * row_bytes, &scales[c]);
         for (int64_t g = 0; g < groups; g++, a += PL_GROUP) PL_V_UNROLL for (int c = 0; c < columns; c++)
             {

@@ -59,7 +59,7 @@ static void make_weight(problem *p)
     const int64_t count = rows_of_weight(p) * width_of_weight(p), bytes = pl_encoding_block_bytes(p->encoding);
     const int64_t all = rows_of_weight(p) * pl_encoding_row_bytes(p->encoding, width_of_weight(p));
     float *wide = guarded_normal(count, draw());
-    uint8_t *w = guarded_bytes((uint64_t)all, (uint64_t)(2 * below(32)));
+    uint8_t *w = guarded_bytes((uint64_t)all, pl_encoding_block(p->encoding) > 1 ? (uint64_t)(2 * below(32)) : 0);
     if (pl_encoding_block(p->encoding) == 1) {
         pl_encoding_narrow(p->encoding, wide, count, w);
     } else {
