@@ -122,6 +122,7 @@ typedef struct pl_transformer {
     int64_t cached;    /* length of a cache of keys and values: the program reads the next tokens of one sequence, the
                           first at the input POSITION; 0: no cache. Not with theta */
     pl_dtype cache_type;
+    bool shares_cache; /* with the other programs of the network, one for a prompt and one for what follows it */
 
     pl_projection up, down; /* is_gated: up makes the gate, then what it lets through, unless the gate has its own */
     pl_projection gate;

@@ -139,10 +139,13 @@ static pl_id through_cache(const block *b, pl_id x, char which)
     pl_cache_write_args a = pl_cache_write_none;
     if (to->status != PL_OK) return PL_NONE;
     const pl_id program = pl_region_program(to->graph, to->region);
+    const pl_shape places = pl_shape_of(3, (int64_t)1, b->t->cached, pl_net_last_extent(b->n, x));
     a.x = x, a.position = b->n->input[PL_INPUT_POSITION];
-    a.cache = pl_build_temporary(to, PL_ROLE_STATE, b->t->cache_type,
-                                 pl_shape_of(3, (int64_t)1, b->t->cached, pl_net_last_extent(b->n, x)),
-                                 "%s.cache_%c.%d", to->graph->region[program].name, which, (int)b->number);
+    if (b->t->shares_cache)
+        a.cache = pl_net_carried(b->n, pl_init_all(0), b->t->cache_type, places, "%s.cache_%c", b->name, which);
+    else
+        a.cache = pl_build_temporary(to, PL_ROLE_STATE, b->t->cache_type, places, "%s.cache_%c.%d",
+                                     to->graph->region[program].name, which, (int)b->number);
     return pl_build_cache_write(to, &a);
 }
 
