@@ -34,6 +34,9 @@ typedef enum pl_rope_kind {
     PL_ROPE_YARN,
 } pl_rope_kind;
 
+/* The weight that holds a rotation's divisors, before its number among `rope`. */
+#define PL_ROPE_DIVISORS "rope_freqs."
+
 /* Rotary positions: pair j of a head (halves: j and j + half) turns by position·f_j, cosine and sine times m. */
 typedef struct pl_rope_scaling {
     pl_rope_kind kind;

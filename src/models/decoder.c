@@ -54,6 +54,7 @@ static pl_transformer block_of(const decoder *d)
                         .scale = m->attention_scale,
                         .cap = m->attention_cap,
                         .cached = d->language.generating ? d->context : 0,
+                        .shares_cache = true,
                         .up = PROJECTION("mlp.up_proj", m->has_inner_bias),
                         .down = PROJECTION("mlp.down_proj", m->has_inner_bias),
                         .is_gated = m->is_gated,
@@ -87,7 +88,7 @@ static pl_id embed(const decoder *d, pl_id tokens)
 /* Rotations that some block uses; tokens [B,T]. */
 static void rotate(const decoder *d, pl_id tokens, pl_rotation rotation[PL_CAUSAL_LM_ROPES])
 {
-    static const char *const divisors[PL_CAUSAL_LM_ROPES] = {"rope_freqs.weight", "rope_freqs.1.weight"};
+    static const char *const divisors[PL_CAUSAL_LM_ROPES] = {PL_ROPE_DIVISORS "0", PL_ROPE_DIVISORS "1"};
     pl_net *n = &d->language.m->net;
     const pl_id position = d->language.generating ? n->input[PL_INPUT_POSITION] : PL_NONE;
     const int64_t count = pl_net_extent(n, tokens, 1);

@@ -22,11 +22,19 @@ typedef struct pretrained_data {
 
 /* ---- weights ---- */
 
+/* Divisors of rotary positions are part of what the files say about the model. NULL: it is another weight. */
+static const pl_rope_scaling *rope_of(const pretrained_data *d, const char *name)
+{
+    const size_t prefix = sizeof PL_ROPE_DIVISORS - 1;
+    return strncmp(name, PL_ROPE_DIVISORS, prefix) == 0 ? &pl_pretrained_model(d->model)->rope[name[prefix] - '0'] : NULL;
+}
+
 static pl_status match_weight(const void *from, const pl_graph *g, pl_id id, pl_error *err)
 {
     const pretrained_data *d = from;
     const pl_value *v = &g->value[id];
     const pl_pretrained_tensor *t = pl_pretrained_tensor_find(d->model, v->name);
+    if (rope_of(d, v->name)) return PL_OK;
     if (t && (uint64_t)(t->rows * t->columns) == pl_shape_elems(&v->shape)) return PL_OK;
     return pl_fail(err, PL_E_INTERNAL, "%s: the model takes a weight %s of %lld numbers, which the files have not",
                    d->text.data.path, v->name, (long long)pl_shape_elems(&v->shape));
@@ -36,6 +44,8 @@ static pl_status read_weight(const void *from, const pl_graph *g, pl_id id, void
 {
     const pretrained_data *d = from;
     const pl_pretrained_tensor *t = pl_pretrained_tensor_find(d->model, g->value[id].name);
+    const pl_rope_scaling *rope = rope_of(d, g->value[id].name);
+    if (rope) return (void)memcpy(to, rope->divisor, pl_value_bytes(g, id)), PL_OK;
     return pl_pretrained_read(d->model, t, g->value[id].encoding, to, d->staging, STAGING_BYTES, err);
 }
 
