@@ -129,7 +129,7 @@ PL_V_INLINE void dots_of_row(pl_encoding e, int columns, const float *a, const u
     PL_V_UNROLL for (int c = 0; c < columns; c++) acc[c] = pl_v_zero();
     for (int64_t i = 0; i < count; i++, blocks += bytes) {
         pl_block_scales scales[COLUMNS];
-        fetch_next_columns(blocks, row_bytes, 0, bytes);
+        if (i * bytes % 64 < bytes) fetch_next_columns(blocks, row_bytes, 0, bytes); /* a line once */
         PL_V_UNROLL for (int c = 0; c < columns; c++) pl_scales_of(e, blocks + c * row_bytes, &scales[c]);
         for (int64_t g = 0; g < groups; g++, a += PL_GROUP) PL_V_UNROLL for (int c = 0; c < columns; c++)
             {
