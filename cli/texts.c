@@ -47,9 +47,11 @@ static double find_rate(const pl_text_told *t)
 
 static void put_json_end(pl_view *v, const pl_text_told *t)
 {
-    static const char *const ended[] = {
-        [PL_TEXT_AT_LENGTH] = "length", [PL_TEXT_AT_STOP] = "stop",           [PL_TEXT_AT_END] = "end",
-        [PL_TEXT_AT_CONTEXT] = "context", [PL_TEXT_INTERRUPTED] = "interrupt"};
+    static const char *const ended[] = {[PL_TEXT_AT_LENGTH] = "length",
+                                        [PL_TEXT_AT_STOP] = "stop",
+                                        [PL_TEXT_AT_END] = "end",
+                                        [PL_TEXT_AT_CONTEXT] = "context",
+                                        [PL_TEXT_INTERRUPTED] = "interrupt"};
     char text[512];
     pl_line line = {text, sizeof text, 0};
     pl_line_add(&line,

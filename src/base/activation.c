@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-static const char *const names[PL_ACT_COUNT] = {"none", "gelu",       "silu",    "tanh",
-                                                "relu", "leaky_relu", "sigmoid", "quick_gelu",
-                                                "gelu_tanh"};
+static const char *const names[PL_ACT_COUNT] = {"none",       "gelu",    "silu",       "tanh",     "relu",
+                                                "leaky_relu", "sigmoid", "quick_gelu", "gelu_tanh"};
 
 const char *pl_activation_name(pl_activation a) { return names[a]; }
 

@@ -110,7 +110,8 @@ enum {
 #define SYSTEM(id) (1u << PL_SYSTEM_##id)
 #define ARCH(id)   (1u << PL_ARCH_##id)
 enum { EVERY_SYSTEM = (1 << PL_SYSTEM_COUNT) - 1, EVERY_ARCH = (1 << PL_ARCH_COUNT) - 1 };
-enum { TRAINED = EVERY_SYSTEM & ~(SYSTEM(ROLLOUT) | SYSTEM(CAPSULES) | SYSTEM(PRETRAINED)) }; /* systems whose models are trained */
+/* Systems whose models are trained. */
+enum { TRAINED = EVERY_SYSTEM & ~(SYSTEM(ROLLOUT) | SYSTEM(CAPSULES) | SYSTEM(PRETRAINED)) };
 
 /* The four members of a pl_config_use, before those that the section excludes are removed. */
 #define ALWAYS                     EVERY_SYSTEM, EVERY_ARCH, NULL, 0

@@ -45,8 +45,8 @@ typedef struct generator {
     size_t prompt_count;
     uint32_t sample;
     int32_t *input;
-    uint64_t width;             /* tokens the program takes */
-    int32_t *chunk;             /* input of "prefill", which takes `chunks` tokens; NULL: there is none */
+    uint64_t width; /* tokens the program takes */
+    int32_t *chunk; /* input of "prefill", which takes `chunks` tokens; NULL: there is none */
     uint64_t chunks;
     uint64_t room;              /* places of the cache */
     uint64_t position;          /* next place */

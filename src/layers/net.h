@@ -12,11 +12,11 @@ enum { PL_NET_NAME_BYTES = 256 }; /* of a weight, with its end */
 
 typedef struct pl_net {
     pl_error *err;
-    pl_builder b;                /* of the program that is being built; the first failure stays there */
-    pl_builder init;             /* of the program "init", which gives each weight and state its first value */
-    pl_names lasting;            /* weights and states, and what a program packs of them */
-    bool training;               /* the program is to be differentiated */
-    bool is_frozen;              /* weights that are made are not trained */
+    pl_builder b;     /* of the program that is being built; the first failure stays there */
+    pl_builder init;  /* of the program "init", which gives each weight and state its first value */
+    pl_names lasting; /* weights and states, and what a program packs of them */
+    bool training;    /* the program is to be differentiated */
+    bool is_frozen;   /* weights that are made are not trained */
     /* How a weight that is read from a file is stored; NULL: as its type. */
     pl_encoding (*encoding_of)(const void *files, const char *name);
     const void *files;

@@ -132,8 +132,8 @@ static pl_status build_prefill(decoder *d)
     pl_model *m = d->language.m;
     const int64_t count = d->context < PREFILL_TOKENS ? d->context : PREFILL_TOKENS;
     pl_model_begin_program(m, "prefill");
-    pl_id tokens = pl_build_temporary(&m->net.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, count),
-                                      "prefill.tokens");
+    pl_id tokens =
+        pl_build_temporary(&m->net.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, count), "prefill.tokens");
     blocks(d, tokens, embed(d, tokens));
     return m->net.b.status;
 }

@@ -1,5 +1,6 @@
-/* A model that begins with a file of weights (pl_data.weights), or with what its data bring: the header is matched with the graph when a plan is
- * made and when a session is opened, its numbers are read into the arena just before "committed". */
+/* A model that begins with a file of weights (pl_data.weights), or with what its data bring: headers are matched with
+ * the graph when a plan is made and when a session is opened, numbers are read into the arena just before
+ * "committed". */
 #include <string.h>
 
 #include "backend/calls.h"

@@ -26,7 +26,8 @@ typedef struct pretrained_data {
 static const pl_rope_scaling *rope_of(const pretrained_data *d, const char *name)
 {
     const size_t prefix = sizeof PL_ROPE_DIVISORS - 1;
-    return strncmp(name, PL_ROPE_DIVISORS, prefix) == 0 ? &pl_pretrained_model(d->model)->rope[name[prefix] - '0'] : NULL;
+    return strncmp(name, PL_ROPE_DIVISORS, prefix) == 0 ? &pl_pretrained_model(d->model)->rope[name[prefix] - '0']
+                                                        : NULL;
 }
 
 static pl_status match_weight(const void *from, const pl_graph *g, pl_id id, pl_error *err)
@@ -139,12 +140,11 @@ static const char *const files[] = {NULL};
 static const pl_dataset dataset = {
     .files = files, .rows = &pl_text_rows, .say_inferred = pl_text_say_inferred, .open = open_files};
 
-static const pl_task task = {
-    .job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [PL_COMMAND_INFER] = &pl_job_infer},
-    .tell_jobs = pl_text_tell_jobs};
+static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [PL_COMMAND_INFER] = &pl_job_infer},
+                             .tell_jobs = pl_text_tell_jobs};
 
-const pl_system pl_system_pretrained = {
-    .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part", "nats per token",
-              "model.sequence", "model.sequence", "model.source"},
-    .dataset = {&dataset},
-    .task = &task};
+const pl_system pl_system_pretrained = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step",
+                                                  "part", "nats per token", "model.sequence", "model.sequence",
+                                                  "model.source"},
+                                        .dataset = {&dataset},
+                                        .task = &task};

@@ -120,9 +120,12 @@ static pl_status read_ids(const pl_gguf *file, pl_gguf_tokenizer *t, pl_error *e
     static const struct {
         const char *key;
         pl_special special;
-    } ids[] = {{"tokenizer.ggml.bos_token_id", PL_SPECIAL_BOS},         {"tokenizer.ggml.eos_token_id", PL_SPECIAL_EOS},
-               {"tokenizer.ggml.unknown_token_id", PL_SPECIAL_UNKNOWN}, {"tokenizer.ggml.padding_token_id", PL_SPECIAL_PADDING},
-               {"tokenizer.ggml.eot_token_id", PL_SPECIAL_EOT},         {"tokenizer.ggml.eom_token_id", PL_SPECIAL_EOM}};
+    } ids[] = {{"tokenizer.ggml.bos_token_id", PL_SPECIAL_BOS},
+               {"tokenizer.ggml.eos_token_id", PL_SPECIAL_EOS},
+               {"tokenizer.ggml.unknown_token_id", PL_SPECIAL_UNKNOWN},
+               {"tokenizer.ggml.padding_token_id", PL_SPECIAL_PADDING},
+               {"tokenizer.ggml.eot_token_id", PL_SPECIAL_EOT},
+               {"tokenizer.ggml.eom_token_id", PL_SPECIAL_EOM}};
     const struct {
         const char *key;
         int *to;
