@@ -321,7 +321,7 @@ static pl_status check_ids(const generation *g, const uint32_t *id, size_t count
 {
     if (g->settings->ends_at_context && count >= g->context)
         return pl_fail(err, PL_E_USAGE,
-                       "the prompt has %zu tokens, and the context of `model.sequence` %" PRIu64
+                       "the prompt has %zu tokens, and the context of `model.context` %" PRIu64
                        "; give a shorter prompt, or a longer context",
                        count, g->context);
     for (size_t i = 0; i < count; i++)

@@ -72,21 +72,20 @@ static const pl_data_kind kind = {.match = match, .close = close_pretrained};
 
 /* ---- opening ---- */
 
-/* The config of a plan has every key. */
-static pl_status find_context(const pl_config *c, pl_data_use use, const pl_causal_lm *m, uint64_t *context,
-                              pl_error *err)
+static pl_status find_context(const pl_config *c, const pl_causal_lm *m, uint64_t *context, pl_error *err)
 {
+    enum { CONTEXT_AUTO = 2048 };
     char where[PL_CONFIG_WHERE_BYTES];
-    const int64_t asked = c->model.sequence;
-    *context = (uint64_t)(asked < m->context ? asked : m->context);
-    if (asked <= m->context || use == PL_DATA_FOR_RUN || !pl_config_is_set(c, "model.sequence")) return PL_OK;
+    const int64_t asked = c->model.context, most = m->context < CONTEXT_AUTO ? m->context : CONTEXT_AUTO;
+    *context = (uint64_t)(asked == PL_CONFIG_AUTO ? most : asked);
+    if (asked <= m->context) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: model.sequence %" PRId64 " is more than the %" PRId64 " tokens that %.300s was made for; take "
+                   "%s: model.context %" PRId64 " is more than the %" PRId64 " tokens that %.300s was made for; take "
                    "at most that",
-                   pl_config_where(c, "model.sequence", where, sizeof where), asked, m->context, c->model.source);
+                   pl_config_where(c, "model.context", where, sizeof where), asked, m->context, c->model.source);
 }
 
-static pl_status open_model(pretrained_data *d, const pl_config *c, pl_data_use use, pl_error *err)
+static pl_status open_model(pretrained_data *d, const pl_config *c, pl_error *err)
 {
     uint64_t context;
     pl_data *data = &d->text.data;
@@ -94,7 +93,7 @@ static pl_status open_model(pretrained_data *d, const pl_config *c, pl_data_use 
     if (!d->staging) return pl_fail(err, PL_E_NOMEM, "no memory to read the weights of %s", c->model.source);
     PL_TRY(pl_pretrained_open(c->model.source, &d->model, err));
     const pl_causal_lm *m = pl_pretrained_model(d->model);
-    PL_TRY(find_context(c, use, m, &context, err));
+    PL_TRY(find_context(c, m, &context, err));
     d->weights = (pl_brought_weights){d, match_weight, read_weight};
     data->brought = &d->weights;
     pl_facts_add(&data->extents, "vocab", (uint64_t)m->vocab);
@@ -121,13 +120,13 @@ static pl_status open_tokenizer(pretrained_data *d, pl_error *err)
 static pl_status open_files(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                             pl_data **data, pl_error *err)
 {
-    (void)command, (void)planned;
+    (void)command, (void)use, (void)planned;
     pretrained_data *d = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory for the model's files");
     d->text.data.kind = &kind, d->text.tokens.fd = -1;
     snprintf(d->source, sizeof d->source, "%s", c->model.source);
     d->text.data.path = d->source, d->text.has_special = true;
-    pl_status status = open_model(d, c, use, err);
+    pl_status status = open_model(d, c, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
     if (status != PL_OK) return close_pretrained(&d->text.data), status;
     find_ends(d);
@@ -144,7 +143,7 @@ static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [
                              .tell_jobs = pl_text_tell_jobs};
 
 const pl_system pl_system_pretrained = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step",
-                                                  "part", "nats per token", "model.sequence", "model.sequence",
+                                                  "part", "nats per token", "model.context", "model.context",
                                                   "model.source"},
                                         .dataset = {&dataset},
                                         .task = &task};

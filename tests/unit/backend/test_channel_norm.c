@@ -58,6 +58,8 @@ static double act_of(pl_activation act, double z)
         return 1 / (1 + exp(-z));
     case PL_ACT_QUICK_GELU:
         return z / (1 + exp(-1.702 * z));
+    case PL_ACT_GELU_TANH:
+        return 0.5 * z * (1 + tanh(sqrt(2 / acos(-1)) * (z + 0.044715 * z * z * z)));
     default:
         return z;
     }
@@ -277,6 +279,7 @@ static void a_large_offset_costs_no_digits(void **state)
 static double slope_of(pl_activation act, double z)
 {
     double s = 1 / (1 + exp(-z)), quick = 1 / (1 + exp(-1.702 * z));
+    double root = sqrt(2 / acos(-1)), t = tanh(root * (z + 0.044715 * z * z * z));
     switch (act) {
     case PL_ACT_GELU:
         return 0.5 * erfc(-z / sqrt(2)) + z * exp(-z * z / 2) / sqrt(2 * acos(-1));
@@ -292,6 +295,8 @@ static double slope_of(pl_activation act, double z)
         return s * (1 - s);
     case PL_ACT_QUICK_GELU:
         return quick * (1 + 1.702 * z * (1 - quick));
+    case PL_ACT_GELU_TANH:
+        return 0.5 * (1 + t + z * (1 - t * t) * root * (1 + 3 * 0.044715 * z * z));
     default:
         return 1;
     }

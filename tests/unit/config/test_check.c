@@ -104,7 +104,7 @@ static void a_key_of_another_system_is_refused(void **state)
     pl_config_key other = *own;
     must_load(&cfg, "generate: {tokens: 5}");
     assert_int_equal(pl_config_system_of(&cfg), PL_SYSTEM_TEXT);
-    assert_int_equal(own->use.systems, 1u << PL_SYSTEM_TEXT);
+    assert_int_equal(own->use.systems, 1u << PL_SYSTEM_TEXT | 1u << PL_SYSTEM_PRETRAINED);
     assert_null(pl_config_unused_by(&cfg, own));
     assert_int_equal(pl_config_check_used(&cfg, own, &err), PL_OK);
 
