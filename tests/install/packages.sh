@@ -65,7 +65,7 @@ inside somebody bash -c '. /usr/share/bash-completion/completions/plimsoll && co
 project=/srv/project
 apt install libhdf5-103-1 libraqm0 libjpeg62-turbo libprotobuf-c1 fonts-dejavu-core
 inside somebody plimsoll --version || fail "--version: $?"
-expect '^modules   cache, draw, hdf5, onnx, pictures$'
+expect '^modules   cache, draw, gzip, hdf5, onnx, pictures$'
 apt install gcc libc6-dev pkg-config lintian man-db zsh fish
 cp "$source/tests/install/consumer/consumer.c" "$root$home"
 project=$home

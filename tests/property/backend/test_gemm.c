@@ -226,6 +226,8 @@ static double activate(pl_activation act, double x)
         return 1 / (1 + exp(-x));
     case PL_ACT_QUICK_GELU:
         return x / (1 + exp(-1.702 * x));
+    case PL_ACT_GELU_TANH:
+        return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
     default:
         return x;
     }
