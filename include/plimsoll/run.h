@@ -190,7 +190,9 @@ PL_API bool pl_run_has_page(const pl_run *); /* can pl_results_report show its r
 /* The texts behind generate.prompt or prompt_file. PL_E_STOPPED after a stop. */
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 /* The texts behind another prompt, as often as wanted: of a plan whose config has generate.interactive. The n-th text
- * of a run draws the same numbers whatever came before. PL_E_USAGE where the prompt is longer than 4096 tokens. */
+ * of a run draws the same numbers whatever came before. With generate.chat it is the user's next message of one chat.
+ * PL_E_USAGE where the prompt is longer than 4096 tokens, or the chat fills its context; PL_E_DATA where the chat's
+ * template or the tokenizer refuses it. */
 PL_API PL_MUST_USE pl_status pl_run_answer(pl_run *, const char *prompt, size_t bytes, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
 
