@@ -4,7 +4,7 @@
 static const char about[] =
     "Talks with a pretrained model: MODEL is a folder as Hugging Face's libraries write it, a GGUF file, or a config "
     "that "
-    "names one. The model sees the chat as the template that comes with it writes it (--template: another one); "
+    "names one. The model sees the chat as the template that comes with it writes it (--chat_template: another); "
     "--system is the message that it begins with. MESSAGE is a text, @FILE a file that has it, - standard input: it is "
     "answered, and that is all. Without one each line of standard input is a message: Ctrl-C ends an answer, and "
     "Ctrl-D the chat.\n";

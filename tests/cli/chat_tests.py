@@ -142,10 +142,10 @@ def test_templates():
         return json.loads(run("chat", folder, "hi", *words, *more)[0])["prompt_tokens"]
     chatml = ("<|im_start|>system\nYou are a helpful AI assistant<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
               "<|im_start|>assistant\n")
-    check(count("bare", "--template", "chatml") == len(ids_of(chatml)), "chatml")
+    check(count("bare", "--chat_template", "chatml") == len(ids_of(chatml)), "chatml")
     with open("own.jinja", "w") as file:
         file.write("{{ messages[0].content }}!\n")
-    check(count("bare", "--template", "./own.jinja") == 3, "a file")
+    check(count("bare", "--chat_template", "./own.jinja") == 3, "a file")
     save("list", template=[{"name": "tool_use", "template": "xxxxx"}, {"name": "default", "template": TEMPLATE},
                            {"template": "yyyyyyy", "name": "rag"}])
     check(count("list") == len(chat_ids([("u", "hi")])), "a list")
