@@ -178,6 +178,7 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
 int pl_cli_write_texts(const pl_cli_command *command, const pl_cli_input *in)
 {
     static source s; /* large */
+    char said[256] = "";
     const char *const *value = in->arguments.value;
     pl_talk talk;
     pl_error err = {0};
@@ -187,6 +188,8 @@ int pl_cli_write_texts(const pl_cli_command *command, const pl_cli_input *in)
     if (status == PL_OK) status = pl_talk_read(in->config, value[QUIET], value[VERBOSE], &talk, &err);
     if (status == PL_OK) status = take_source(in, &s, &err);
     if (status == PL_OK) status = find_source(in, &s, &err);
+    if (status == PL_OK) status = pl_config_take_sampling(in->config, said, sizeof said, &err);
+    if (said[0] && !talk.quiet) pl_say("sampling as generation_config.json says: %s\n", said);
     if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
     call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
     call.word[PL_CALL_LEDGER] = value[LEDGER] ? "1" : NULL;

@@ -187,6 +187,9 @@ PL_API uint64_t pl_run_results_left(const pl_run *);
 PL_API const char *pl_run_results_path(const pl_run *); /* NULL: it keeps none */
 PL_API bool pl_config_has_page(const pl_config *);
 PL_API bool pl_run_has_page(const pl_run *); /* can pl_results_report show its results? */
+/* Before planning: a pretrained model may come with settings of sampling. Keys of generate that nobody has set are set
+ * so, as by the command line; `said` tells which: "temperature 0.6, top_p 0.9", "" for none. */
+PL_API PL_MUST_USE pl_status pl_config_take_sampling(pl_config *, char *said, size_t room, pl_error *);
 /* The texts behind generate.prompt or prompt_file. PL_E_STOPPED after a stop. */
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 /* The texts behind another prompt, as often as wanted: of a plan whose config has generate.interactive. The n-th text

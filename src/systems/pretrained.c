@@ -144,7 +144,8 @@ static const pl_dataset dataset = {
     .files = files, .rows = &pl_text_rows, .say_inferred = pl_text_say_inferred, .open = open_files};
 
 static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [PL_COMMAND_INFER] = &pl_job_infer},
-                             .tell_jobs = pl_text_tell_jobs};
+                             .tell_jobs = pl_text_tell_jobs,
+                             .take_sampling = pl_pretrained_take_sampling};
 
 const pl_system pl_system_pretrained = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step",
                                                   "part", "nats per token", "model.sequence", "model.sequence",

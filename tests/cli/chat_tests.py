@@ -158,6 +158,27 @@ def test_templates():
     refused(4, "the chat template writes nothing", "chat", "empty", "hi")
 
 
+def test_sampling():
+    """What generation_config.json says is the default, and what the user says counts."""
+    save("model")
+    with open("model/generation_config.json", "w") as file:
+        json.dump({"temperature": 0.6, "top_k": 1, "repetition_penalty": 1.1, "eos_token_id": EOS}, file)
+    words = ("chat", "model", "the cat", "--tokens", "6", "--json")
+
+    def text(*more):
+        out, err = run(*words, *more)
+        return json.loads(out)["text"], unfolded(err)
+    first, err = text()
+    check("sampling as generation_config.json says: temperature 0.6, top_k 1, repetition_penalty 1.1\n" in err, err)
+    check(first == text("--seed", "9")[0] == text("--temperature", "0")[0], "top_k 1 takes the likeliest token")
+    check("sampling" not in text("--quiet")[1], "--quiet")
+    given, err = text("--temperature", "0.9", "--top_p", "0.5", "--top_k", "0", "--repeat_penalty", "1")
+    check("sampling" not in err, err)
+    os.remove("model/generation_config.json")
+    check(given == text("--temperature", "0.9", "--top_p", "0.5")[0], given)
+    check("sampling" not in text()[1], "no generation_config.json")
+
+
 def test_refusals():
     """A message that cannot be answered is said, and leaves the chat as it was."""
     refuses = "{% if 'no' == messages[-1].content %}{{ raise_exception('not this') }}{% endif %}"
@@ -174,4 +195,4 @@ def test_refusals():
 
 if __name__ == "__main__":
     main({"chat": [test_turns, test_special_text_is_text, test_stop, test_one_message, test_full_context, test_templates,
-                   test_refusals]})
+                   test_sampling, test_refusals]})
