@@ -6,20 +6,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "generate.h"
 #include "out.h"
 #include "planning.h"
 
-enum { JSON, QUIET, CHECKPOINT, LEDGER, VERBOSE, PROMPT, FROM, TOKENS };
+enum { JSON, QUIET, LEDGER, VERBOSE, PROMPT, FROM, TOKENS, CHECKPOINT };
 enum { PROMPT_BYTES = 8192, INPUT_MAX = 16 << 20 /* bytes, as of a file */ };
-static const pl_cli_option options[] = {
+const pl_cli_option pl_cli_generate_options[] = {
     [JSON] = {"--json", NULL, "each text as a line of JSON with its speed (plimsoll.generate/1), without the prompt"},
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors beside the text", true},
-    [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
     [VERBOSE] = {"--verbose", NULL, "print the report of the plan first, to stderr", true},
     [PROMPT] = {"-p", "TEXT", "another name of --prompt"},
     [FROM] = {"-f", "FILE", "another name of --prompt @FILE"},
     [TOKENS] = {"-n", "N", "another name of --tokens"},
+    [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
 };
 
 static const char about[] =
@@ -101,10 +102,11 @@ static pl_status check_one(const char *const *given, size_t count, pl_error *err
 }
 
 /* Nobody has named a prompt: what is there? */
-static pl_status take_what_is_there(const pl_cli_input *in, pl_error *err)
+static pl_status take_what_is_there(const pl_cli_input *in, bool chats, pl_error *err)
 {
     struct stat info;
-    if (isatty(STDIN_FILENO)) return pl_config_set(in->config, "generate.interactive", "true", "the terminal", err);
+    if (chats || isatty(STDIN_FILENO))
+        return pl_config_set(in->config, "generate.interactive", "true", "the terminal", err);
     const bool has =
         fstat(STDIN_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
     return has ? take_input(in, err) : PL_OK;
@@ -125,7 +127,7 @@ static void warn_unread(void)
 /* What the config says of it, whoever said so. */
 typedef struct source {
     char prompt[PROMPT_BYTES], file[PATH_MAX];
-    bool is_file, answers;
+    bool is_file, answers, chats;
 } source;
 
 static pl_status find_source(const pl_cli_input *in, source *s, pl_error *err)
@@ -136,6 +138,8 @@ static pl_status find_source(const pl_cli_input *in, source *s, pl_error *err)
     if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "interactive", word, sizeof word, err);
     s->is_file = strcmp(s->file, "none") != 0;
     s->answers = strcmp(word, "true") == 0;
+    if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "chat", word, sizeof word, err);
+    s->chats = strcmp(word, "true") == 0;
     return status;
 }
 
@@ -154,7 +158,7 @@ static pl_status take_source(const pl_cli_input *in, source *s, pl_error *err)
     if (status != PL_OK || s->answers) return status;
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i]) return take_prompt(in, given[i], err);
-    if (!s->prompt[0] && !s->is_file) return take_what_is_there(in, err);
+    if (!s->prompt[0] && !s->is_file) return take_what_is_there(in, s->chats, err);
     warn_unread();
     return PL_OK;
 }
@@ -171,9 +175,10 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
 
 /* ---- the command ---- */
 
-static int start(const pl_cli_command *command, const pl_cli_input *in)
+int pl_cli_write_texts(const pl_cli_command *command, const pl_cli_input *in)
 {
     static source s; /* large */
+    char said[256] = "";
     const char *const *value = in->arguments.value;
     pl_talk talk;
     pl_error err = {0};
@@ -183,13 +188,15 @@ static int start(const pl_cli_command *command, const pl_cli_input *in)
     if (status == PL_OK) status = pl_talk_read(in->config, value[QUIET], value[VERBOSE], &talk, &err);
     if (status == PL_OK) status = take_source(in, &s, &err);
     if (status == PL_OK) status = find_source(in, &s, &err);
+    if (status == PL_OK) status = pl_config_take_sampling(in->config, said, sizeof said, &err);
+    if (said[0] && !talk.quiet) pl_say("sampling as generation_config.json says: %s\n", said);
     if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
     call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
     call.word[PL_CALL_LEDGER] = value[LEDGER] ? "1" : NULL;
     call.word[PL_CALL_JSON] = value[JSON] ? "1" : NULL;
-    call.word[PL_CALL_PROMPT] = s.is_file || s.answers ? NULL : s.prompt;
-    call.word[PL_CALL_FROM] = s.is_file && !s.answers ? s.file : NULL;
-    call.word[PL_CALL_ANSWERS] = s.answers ? "1" : NULL;
+    call.word[PL_CALL_PROMPT] = s.is_file || s.answers || s.chats ? NULL : s.prompt;
+    call.word[PL_CALL_FROM] = s.is_file && !s.answers && !s.chats ? s.file : NULL;
+    call.word[PL_CALL_ANSWERS] = !s.answers ? NULL : s.chats ? "chat" : "1";
     return pl_cli_start(in, &talk, false, &call);
 }
 
@@ -198,13 +205,10 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_cli_input in;
     pl_error err = {0};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
-    int code = status == PL_OK ? start(command, &in) : pl_cli_complain(command->name, status, &err);
+    int code = status == PL_OK ? pl_cli_write_texts(command, &in) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);
     return code;
 }
 
-const pl_cli_body pl_cli_generate = {.text = about,
-                                     .options = options,
-                                     .option_count = sizeof options / sizeof *options,
-                                     .takes_many = true,
-                                     .run = run};
+const pl_cli_body pl_cli_generate = {
+    .text = about, .options = pl_cli_generate_options, .option_count = CHECKPOINT + 1, .takes_many = true, .run = run};

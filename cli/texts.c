@@ -194,22 +194,25 @@ static pl_status take_line(input *in, const char **line, size_t *bytes, pl_error
     return PL_OK;
 }
 
-/* What cannot be answered is said, and the next line may be. */
+/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. */
 static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_error *err)
 {
     pl_signals_forget();
     pl_signals_catch();
     pl_status status = find_status(t, pl_run_answer(run, line, bytes, err), err);
     const bool is_one = status == PL_E_STOPPED && pl_signal_exit_code() == 128 + SIGINT;
-    if (status == PL_E_USAGE || status == PL_E_DATA) pl_say("%s\n", err->text);
-    return is_one || status == PL_E_USAGE || status == PL_E_DATA ? PL_OK : status;
+    const bool is_refused = status == PL_E_DATA || (status == PL_E_USAGE && !t->chats);
+    if (is_refused) pl_say("%s\n", err->text);
+    return is_one || is_refused ? PL_OK : status;
 }
 
 pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
 {
     static input in;
     const bool asks = pl_is_terminal(STDIN_FILENO);
-    if (asks && !t->view->quiet) pl_say("type what is to be continued; Ctrl-C ends a text, and Ctrl-D the command\n");
+    if (asks && !t->view->quiet)
+        pl_say("type %s, and Ctrl-D the command\n",
+               t->chats ? "a message; Ctrl-C ends an answer" : "what is to be continued; Ctrl-C ends a text");
     for (;;) {
         const char *line;
         size_t bytes;

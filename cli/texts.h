@@ -7,6 +7,7 @@
 typedef struct pl_texts {
     pl_view *view;                    /* NULL: the command writes none */
     const char *prompt, *prompt_file; /* what they go on from: a text, or the file that has it; NULL: neither */
+    bool chats;                       /* lines are messages of one chat */
     bool json;                        /* an object a line, plimsoll.generate/1 */
     uint64_t number;                  /* of the one that comes or is at work */
     bool begun;

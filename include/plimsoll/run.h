@@ -187,10 +187,15 @@ PL_API uint64_t pl_run_results_left(const pl_run *);
 PL_API const char *pl_run_results_path(const pl_run *); /* NULL: it keeps none */
 PL_API bool pl_config_has_page(const pl_config *);
 PL_API bool pl_run_has_page(const pl_run *); /* can pl_results_report show its results? */
+/* Before planning: a pretrained model may come with settings of sampling. Keys of generate that nobody has set are set
+ * so, as by the command line; `said` tells which: "temperature 0.6, top_p 0.9", "" for none. */
+PL_API PL_MUST_USE pl_status pl_config_take_sampling(pl_config *, char *said, size_t room, pl_error *);
 /* The texts behind generate.prompt or prompt_file. PL_E_STOPPED after a stop. */
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 /* The texts behind another prompt, as often as wanted: of a plan whose config has generate.interactive. The n-th text
- * of a run draws the same numbers whatever came before. PL_E_USAGE where the prompt is longer than 4096 tokens. */
+ * of a run draws the same numbers whatever came before. With generate.chat it is the user's next message of one chat.
+ * PL_E_USAGE where the prompt is longer than 4096 tokens, or the chat fills its context; PL_E_DATA where the chat's
+ * template or the tokenizer refuses it. */
 PL_API PL_MUST_USE pl_status pl_run_answer(pl_run *, const char *prompt, size_t bytes, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
 

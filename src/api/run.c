@@ -311,6 +311,12 @@ uint64_t pl_run_results_left(const pl_run *r) { return pl_session_results_left(r
 
 const char *pl_run_results_path(const pl_run *r) { return r->data->sink ? r->data->sink->path : NULL; }
 
+pl_status pl_config_take_sampling(pl_config *c, char *said, size_t room, pl_error *err)
+{
+    said[0] = 0;
+    return pl_task_of(c)->take_sampling ? pl_task_of(c)->take_sampling(c, said, room, err) : PL_OK;
+}
+
 bool pl_config_has_page(const pl_config *c) { return pl_task_of(c)->page != NULL; }
 bool pl_run_has_page(const pl_run *r) { return pl_config_has_page(r->config); }
 

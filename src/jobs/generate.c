@@ -7,9 +7,11 @@
 
 #include "base/causal_lm.h"
 #include "base/file.h"
+#include "base/size.h"
 #include "data/text/encoder.h"
 #include "data/text/text_data.h"
 #include "ir/op.h"
+#include "jobs/chat.h"
 #include "jobs/history.h"
 #include "jobs/jobs.h"
 #include "jobs/stops.h"
@@ -35,6 +37,9 @@ typedef struct generation {
     pl_encoder *encoder;
     uint32_t *answer_id;
     size_t answer_count;
+    pl_conversation *chat; /* NULL: prompts stand alone */
+    char *message;         /* the first; NULL: all come later */
+    size_t message_bytes;
 } generation;
 
 typedef struct generator {
@@ -42,7 +47,7 @@ typedef struct generator {
     const generation *of;
     const pl_sampling *sampling;
     const uint32_t *prompt;
-    size_t prompt_count;
+    size_t prompt_count, cached; /* cached: so many of the prompt's tokens, at its beginning, the cache has */
     uint32_t sample;
     int32_t *input;
     uint64_t width; /* tokens the program takes */
@@ -50,7 +55,6 @@ typedef struct generator {
     uint64_t chunks;
     uint64_t room;              /* places of the cache */
     uint64_t position;          /* next place */
-    bool is_cached;             /* the first places of the cache still have the prompt */
     pl_history history, recent; /* recent: the tokens that penalties look at; without a room: all since the beginning */
     uint32_t *count;            /* of each token among those; NULL: there are no penalties */
     pl_decoder decoder;
@@ -76,10 +80,10 @@ static uint32_t vocab_of(const pl_graph *graph)
 
 /* ---- what is kept beside the graph's values ---- */
 
-/* The sampler's workspace, and behind it what else is there: the last tokens, how often each was there and which were
- * the last of these, ids of a prompt that comes later, text that waits. */
+/* The sampler's workspace, and behind it what else is there: a chat, the last tokens, how often each was there and
+ * which were the last of these, ids of a prompt that comes later, text that waits. */
 typedef struct layout {
-    uint64_t history, count, recent, answer, held, bytes; /* where they begin, and the end of all */
+    uint64_t chat, history, count, recent, answer, held, bytes; /* where they begin, and the end of all */
     uint64_t history_room, recent_room;
 } layout;
 
@@ -90,25 +94,31 @@ static uint64_t take(uint64_t *end, uint64_t bytes)
     return at;
 }
 
-static layout lay_out(const pl_graph *graph, const pl_generate_settings *own)
+static uint64_t context_of(const pl_data *data, const pl_generate_settings *own)
+{
+    return pl_facts_value(&data->extents, PL_FACT_CONTEXT, own->context);
+}
+
+static layout lay_out(const pl_graph *graph, const pl_generate_settings *own, const pl_data *data)
 {
     const uint32_t vocab = vocab_of(graph);
     const bool penalizes = pl_sampling_penalizes(&own->sampling);
     layout l = {.bytes = pl_sample_workspace_bytes(vocab)};
     l.history_room = pl_history_room(program_width(graph), own->context);
     l.recent_room = penalizes && own->sampling.repeat_last_n > 0 ? (uint64_t)own->sampling.repeat_last_n : 0;
+    if (own->chats) l.bytes = pl_align_up(l.bytes, 16);
+    l.chat = take(&l.bytes, own->chats ? pl_conversation_bytes(pl_text_data_of(data), context_of(data, own)) : 0);
     l.history = take(&l.bytes, l.history_room * sizeof(int32_t));
     l.count = take(&l.bytes, penalizes ? vocab * sizeof(uint32_t) : 0);
     l.recent = take(&l.bytes, l.recent_room * sizeof(int32_t));
-    l.answer = take(&l.bytes, own->answers ? PL_GENERATE_ANSWER_MAX * sizeof(uint32_t) : 0);
+    l.answer = take(&l.bytes, own->answers && !own->chats ? PL_GENERATE_ANSWER_MAX * sizeof(uint32_t) : 0);
     l.held = take(&l.bytes, own->stop && own->stop[0] ? PL_STOPS_BYTES + PIECE_MAX : 0);
     return l;
 }
 
 static uint64_t staging_bytes(const pl_graph *graph, const pl_run_settings *r, const pl_data *data)
 {
-    (void)data;
-    return program_width(graph) ? lay_out(graph, r->own).bytes : 0;
+    return program_width(graph) ? lay_out(graph, r->own, data).bytes : 0;
 }
 
 /* ---- what the model has seen ---- */
@@ -125,6 +135,7 @@ static void count_token(generator *g, uint32_t token)
 static void remember(generator *g, uint32_t token)
 {
     pl_history_add(&g->history, (int32_t)token);
+    if (g->of->chat) pl_conversation_feed(g->of->chat, token);
     count_token(g, token);
 }
 
@@ -145,7 +156,7 @@ static pl_status feed(generator *g, uint32_t token, pl_error *err)
     }
     if (g->position < g->room) return feed_cached(g, (int32_t)token, err);
     g->position = 0;
-    g->is_cached = false;
+    g->cached = 0;
     for (uint64_t i = count - again; i < count; i++) PL_TRY(feed_cached(g, pl_history_at(&g->history, i), err));
     return PL_OK;
 }
@@ -155,7 +166,8 @@ static pl_status feed(generator *g, uint32_t token, pl_error *err)
 static size_t count_skipped(const generator *g)
 {
     const uint64_t count = g->prompt_count, period = g->room - g->history.room + 1;
-    if (g->width > 1 || g->is_cached) return g->prompt_count - 1;
+    if (g->width > 1) return g->prompt_count - 1;
+    if (g->cached) return g->cached < g->prompt_count ? g->cached : g->prompt_count - 1;
     return count <= g->room ? 0 : (size_t)(g->room + (count - 1 - g->room) / period * period);
 }
 
@@ -184,8 +196,9 @@ static pl_status feed_prompt(generator *g, pl_error *err)
     if (g->count) memset(g->count, 0, g->of->vocab * sizeof *g->count);
     g->history.count = g->recent.count = 0;
     g->position = skipped < g->room ? skipped : g->room;
+    if (g->of->chat) pl_conversation_begin_feed(g->of->chat);
     for (size_t i = 0; i < skipped; i++) remember(g, g->prompt[i]);
-    g->is_cached = g->prompt_count <= g->room;
+    g->cached = g->prompt_count <= g->room ? g->prompt_count : 0;
     for (size_t i = skipped; i < g->prompt_count && !pl_session_should_stop(g->s); i += ahead ? ahead : 1) {
         ahead = count_ahead(g, i);
         PL_TRY(ahead ? feed_ahead(g, g->prompt + i, ahead, err) : feed(g, g->prompt[i], err));
@@ -207,6 +220,7 @@ static size_t cut(const char *text, size_t bytes)
 
 static void tell_bytes(generator *g, const char *text, size_t bytes)
 {
+    if (g->of->chat) pl_conversation_hear(g->of->chat, text, bytes);
     for (size_t n; bytes > 0; text += n, bytes -= n) {
         n = cut(text, bytes);
         pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = text, .text_bytes = n});
@@ -291,7 +305,7 @@ static generator begin(pl_session *s, const generation *of)
 {
     char *staging = pl_session_value(s, STAGING);
     const pl_generate_settings *own = of->settings;
-    const layout l = lay_out(s->o.plan->graph, own);
+    const layout l = lay_out(s->o.plan->graph, own, s->o.data);
     return (generator){.s = s,
                        .of = of,
                        .sampling = &own->sampling,
@@ -307,10 +321,10 @@ static generator begin(pl_session *s, const generation *of)
                        .window = {.stops = &of->stops, .held = l.bytes > l.held ? staging + l.held : NULL}};
 }
 
-static pl_status write_texts(pl_session *s, const generation *of, const uint32_t *prompt, size_t count, pl_error *err)
+static pl_status write_texts(pl_session *s, const generation *of, const pl_conversation_prompt *prompt, pl_error *err)
 {
     generator g = begin(s, of);
-    g.prompt = prompt, g.prompt_count = count;
+    g.prompt = prompt->id, g.prompt_count = prompt->count, g.cached = prompt->cached;
     for (uint32_t k = 0; k < of->settings->samples; k++, g.sample++) PL_TRY(write_text(&g, err));
     return PL_OK;
 }
@@ -360,6 +374,33 @@ static pl_status encode_prompt(generation *g, pl_error *err)
     return status;
 }
 
+/* ---- messages ---- */
+
+static pl_status open_chat(generation *g, const pl_text_data *data, pl_error *err)
+{
+    const pl_generate_settings *own = g->settings;
+    if (own->samples > 1)
+        return pl_fail(err, PL_E_CONFIG, "a chat has one answer to a message; leave out `generate.num_samples`");
+    PL_TRY(pl_conversation_create(data, g->context, own->system, &g->chat, err));
+    if (own->answers || !own->prompt_file) return PL_OK;
+    PL_TRY(pl_file_read_all(own->prompt_file, PL_GENERATE_PROMPT_MAX, &g->message, &g->message_bytes, err));
+    g->message_bytes = without_end(g->message, g->message_bytes);
+    return PL_OK;
+}
+
+static pl_status answer_message(pl_session *s, generation *g, const char *message, size_t bytes, pl_error *err)
+{
+    pl_conversation_prompt prompt;
+    if (g->told == 0)
+        pl_conversation_place(g->chat, (char *)pl_session_value(s, STAGING) +
+                                           lay_out(s->o.plan->graph, g->settings, s->o.data).chat);
+    PL_TRY(pl_conversation_ask(g->chat, message, bytes, &prompt, err));
+    PL_TRY(check_ids(g, prompt.id, prompt.count, err));
+    const pl_status status = write_texts(s, g, &prompt, err);
+    g->told++;
+    return status;
+}
+
 static pl_status take_answer(void *context, const uint32_t *ids, size_t count, pl_error *err)
 {
     generation *g = context;
@@ -385,13 +426,15 @@ static pl_status encode_answer(generation *g, const char *prompt, size_t bytes, 
 pl_status pl_generate_answer(pl_session *s, const char *prompt, size_t bytes, pl_error *err)
 {
     generation *g = pl_session_job_state(s, &pl_job_generate);
+    if (g && g->settings->answers && g->chat) return answer_message(s, g, prompt, bytes, err);
     if (!g || !g->encoder) return pl_fail(err, PL_E_USAGE, "this run was not planned for further prompts");
     if (bytes == 0) prompt = "\n", bytes = 1;
-    g->answer_id =
-        (uint32_t *)(void *)((char *)pl_session_value(s, STAGING) + lay_out(s->o.plan->graph, g->settings).answer);
+    g->answer_id = (uint32_t *)(void *)((char *)pl_session_value(s, STAGING) +
+                                        lay_out(s->o.plan->graph, g->settings, s->o.data).answer);
     PL_TRY(encode_answer(g, prompt, bytes, err));
     PL_TRY(check_ids(g, g->answer_id, g->answer_count, err));
-    const pl_status status = write_texts(s, g, g->answer_id, g->answer_count, err);
+    const pl_conversation_prompt whole = {g->answer_id, g->answer_count, 0};
+    const pl_status status = write_texts(s, g, &whole, err);
     g->told += g->settings->samples;
     return status;
 }
@@ -408,7 +451,7 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     g->tokenizer = pl_text_data_of(s->o.data)->tokenizer;
     g->end = pl_text_data_of(s->o.data)->end;
     g->has_special = pl_text_data_of(s->o.data)->has_special;
-    g->context = pl_facts_value(&s->o.data->extents, PL_FACT_CONTEXT, g->settings->context);
+    g->context = context_of(s->o.data, g->settings);
     g->vocab = vocab_of(graph);
     pl_id tokens = pl_graph_find_value(graph, "generate.tokens"), staging = pl_graph_find_value(graph, STAGING);
     if (tokens == PL_NONE || !g->vocab)
@@ -416,6 +459,7 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     if (staging == PL_NONE || pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings, s->o.data))
         return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
     pl_stops_read(&g->stops, g->settings->stop ? g->settings->stop : "");
+    if (g->settings->chats) return open_chat(g, pl_text_data_of(s->o.data), err);
     PL_TRY(encode_prompt(g, err));
     if (!g->settings->answers) return PL_OK;
     PL_TRY(pl_encoder_create(g->tokenizer, take_answer, g, &g->encoder, err));
@@ -429,12 +473,18 @@ static void close_generate(pl_session *s, void *state)
     (void)s;
     pl_free(g->prompt_id);
     pl_encoder_destroy(g->encoder);
+    pl_conversation_destroy(g->chat);
+    pl_free(g->message);
 }
 
 static pl_status run_generate(pl_session *s, void *state, pl_error *err)
 {
-    const generation *of = state;
-    return write_texts(s, of, of->prompt_id, of->prompt_count, err);
+    generation *g = state;
+    const char *message = g->settings->prompt ? g->settings->prompt : "";
+    const pl_conversation_prompt whole = {g->prompt_id, g->prompt_count, 0};
+    if (!g->chat) return write_texts(s, g, &whole, err);
+    return g->message ? answer_message(s, g, g->message, g->message_bytes, err)
+                      : answer_message(s, g, message, strlen(message), err);
 }
 
 const pl_job pl_job_generate = {.program = {"generate", "prefill"},

@@ -40,14 +40,17 @@ typedef struct pl_generate_settings {
     bool ends_at_context;    /* a text ends where that is full; else its older half moves out */
     uint32_t samples;        /* texts for a prompt */
     bool answers;            /* further prompts come, by pl_generate_answer */
+    bool chats;              /* prompts are a user's messages of one chat; the data have a template */
+    const char *system;      /* what it begins with; NULL or "": nothing */
     pl_sampling sampling;
 } pl_generate_settings;
 enum {
     PL_GENERATE_PROMPT_MAX = 16 << 20, /* bytes of prompt_file */
     PL_GENERATE_ANSWER_MAX = 4096,     /* of a prompt that comes later */
 };
-/* Texts behind this prompt, of further draws. Asks for no memory. PL_E_USAGE where the settings have no answers, or the
- * prompt is too long or has no token; PL_E_STOPPED. */
+/* Texts behind this prompt, of further draws, or the answer to this message. Asks for no memory. PL_E_USAGE where the
+ * settings have no answers, the prompt is too long or has no token, or the chat is full; PL_E_DATA: it is no text that
+ * the model takes; PL_E_STOPPED. */
 pl_status pl_generate_answer(pl_session *, const char *prompt, size_t bytes, pl_error *);
 
 /* ---- rollout.c ---- */

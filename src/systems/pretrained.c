@@ -64,6 +64,7 @@ static void close_pretrained(pl_data *data)
     pretrained_data *d = (pretrained_data *)data;
     pl_pretrained_close(d->model);
     pl_tokenizer_destroy(d->text.tokenizer);
+    pl_free(d->text.chat.text);
     pl_free(d->staging);
     pl_free(d);
 }
@@ -120,7 +121,7 @@ static pl_status open_tokenizer(pretrained_data *d, pl_error *err)
 static pl_status open_files(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                             pl_data **data, pl_error *err)
 {
-    (void)command, (void)use, (void)planned;
+    (void)use, (void)planned;
     pretrained_data *d = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory for the model's files");
     d->text.data.kind = &kind, d->text.tokens.fd = -1;
@@ -128,6 +129,8 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     d->text.data.path = d->source, d->text.has_special = true;
     pl_status status = open_model(d, c, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
+    if (status == PL_OK && command == PL_COMMAND_GENERATE && c->generate.chat)
+        status = pl_pretrained_load_template(d->model, c, &d->text.chat, err);
     if (status != PL_OK) return close_pretrained(&d->text.data), status;
     find_ends(d);
     *data = &d->text.data;
@@ -140,7 +143,8 @@ static const pl_dataset dataset = {
     .files = files, .rows = &pl_text_rows, .say_inferred = pl_text_say_inferred, .open = open_files};
 
 static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [PL_COMMAND_INFER] = &pl_job_infer},
-                             .tell_jobs = pl_text_tell_jobs};
+                             .tell_jobs = pl_text_tell_jobs,
+                             .take_sampling = pl_pretrained_take_sampling};
 
 const pl_system pl_system_pretrained = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step",
                                                   "part", "nats per token", "model.context", "model.context",

@@ -125,6 +125,8 @@ typedef struct pl_task {
                                   pl_error *);
     /* What its own jobs are given (settings->own), in a block for pl_free; texts in it are the config's. */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
+    /* pl_config_take_sampling of such a config; NULL: files say nothing of it. */
+    pl_status (*take_sampling)(pl_config *, char *said, size_t room, pl_error *);
     /* Several trainings in one config (plimsoll/stages.h): training number k, in their order; false: there are no more.
      * `stage_key` of the config names one of them, "" all. NULL: there is always only one. */
     bool (*stage)(const pl_config *, uint32_t k, pl_stage_row *);

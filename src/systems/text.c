@@ -174,6 +174,8 @@ pl_status pl_text_tell_jobs(const pl_config *c, void **own, pl_error *err)
                                 .ends_at_context = c->model.arch == PL_ARCH_DECODER,
                                 .samples = (uint32_t)from->num_samples,
                                 .answers = from->interactive,
+                                .chats = from->chat,
+                                .system = from->system,
                                 .sampling = {.temperature = from->temperature,
                                              .top_k = from->top_k,
                                              .top_p = from->top_p,

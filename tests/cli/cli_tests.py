@@ -121,7 +121,7 @@ def same_run(a, b):
 
 def test_help_names_every_command():
     out, _ = run("help")
-    for name in ("plan", "fit", "train", "generate", "eval", "verify", "export", "place", "recompute", "results", "storage", "report", "top", "synth", "draw", "doctor", "config", "completion", "help"):
+    for name in ("plan", "fit", "train", "generate", "chat", "eval", "verify", "export", "place", "recompute", "results", "storage", "report", "top", "synth", "draw", "doctor", "config", "completion", "help"):
         check(f"  {name} " in out, name, "is not in the help")
         text, _ = run("help", name)
         check(text.startswith(f"plimsoll {name}: ") and "usage: plimsoll " + name in text, text[:200])

@@ -145,7 +145,7 @@ static size_t push_text(pl_decoder *d, const pl_tokenizer *t, const uint8_t *tex
         memcpy(whole, d->held, d->held_bytes);
         memcpy(whole + d->held_bytes, text, bytes);
         const size_t total = d->held_bytes + bytes, tail = unfinished_tail(whole, total);
-        made = put_characters(whole, total - tail, out);
+        made = put_characters(whole, total, out);
         memcpy(d->held, whole + total - tail, tail);
         d->held_bytes = (uint32_t)tail;
     }

@@ -8,6 +8,13 @@
 
 enum { PL_TEXT_ENDS_MAX = 40 };
 
+/* A chat template (chat/template.h). */
+typedef struct pl_text_template {
+    const char *name; /* where it comes from, for sentences */
+    char *text;       /* NULL: there is none */
+    size_t bytes;
+} pl_text_template;
+
 typedef struct pl_text_data {
     pl_data data; /* first: this is one. Identity: "text", "tokenizer"; extents: "vocab" */
     pl_tokens tokens;
@@ -17,6 +24,7 @@ typedef struct pl_text_data {
     char tokenizer_path[PL_FILE_PATH_MAX];
     bool has_special;               /* a text begins as its tokenizer's template says, special tokens are not shown */
     uint32_t end[PL_TEXT_ENDS_MAX]; /* tokens that end a text; PL_TOKEN_NONE after the last */
+    pl_text_template chat;          /* where the command chats with the model */
 } pl_text_data;
 
 typedef struct pl_text_data_options {

@@ -134,6 +134,31 @@ static void test_as_hugging_face(void **state)
     }
 }
 
+/* Beginnings of characters that others follow at once, a token each: the texts are those of Hugging Face's library. */
+static void test_broken_characters(void **state)
+{
+    static const char *const cases[][2] = {{"\xd5\xe8i\xf8\xd1", "\ufffd\ufffdi\ufffd\ufffd"},
+                                           {"+\xe0\xcb\xf9\x15", "+\ufffd\ufffd\ufffd\x15"},
+                                           {"1\xd6\xa8\x96\xd6", "1\u05a8\ufffd\ufffd"}};
+    pl_tokenizer *t = tokenizer_of(index_of("gpt2"));
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        expected x = {.what = "bytes"};
+        json_t *ids = json_array(), *text = json_string(cases[k][1]);
+        for (const char *c = cases[k][0]; *c; c++) {
+            size_t bytes = 0;
+            uint32_t id = 0;
+            const uint8_t *token = pl_tokenizer_token(t, id, &bytes);
+            while (bytes != 1 || (char)token[0] != *c) token = pl_tokenizer_token(t, ++id, &bytes);
+            json_array_append_new(ids, json_integer(id));
+        }
+        check_text(t, &x, ids, text, 1);
+        json_decref(ids);
+        json_decref(text);
+    }
+    pl_tokenizer_destroy(t);
+}
+
 static void test_print_parse_print(void **state)
 {
     (void)state;
@@ -389,6 +414,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_hugging_face),
+        cmocka_unit_test(test_broken_characters),
         cmocka_unit_test(test_print_parse_print),
         cmocka_unit_test(test_heap_is_known_before),
         cmocka_unit_test(test_encoder_is_as_large_as_told),

@@ -1,0 +1,28 @@
+/* plimsoll chat: generate, with messages in place of texts. */
+#include "generate.h"
+
+static const char about[] =
+    "Talks with a pretrained model: MODEL is a folder as Hugging Face's libraries write it, a GGUF file, or a config "
+    "that "
+    "names one. The model sees the chat as the template that comes with it writes it (--chat_template: another); "
+    "--system is the message that it begins with. MESSAGE is a text, @FILE a file that has it, - standard input: it is "
+    "answered, and that is all. Without one each line of standard input is a message: Ctrl-C ends an answer, and "
+    "Ctrl-D the chat.\n";
+
+static int run(const pl_cli_command *command, int argc, char **argv)
+{
+    pl_cli_input in;
+    pl_error err = {0};
+    pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_config_set(in.config, "generate.chat", "true", "plimsoll chat", &err);
+    if (status == PL_OK) status = pl_config_check(in.config, &err);
+    int code = status == PL_OK ? pl_cli_write_texts(command, &in) : pl_cli_complain(command->name, status, &err);
+    pl_cli_release(&in);
+    return code;
+}
+
+const pl_cli_body pl_cli_chat = {.text = about,
+                                 .options = pl_cli_generate_options,
+                                 .option_count = PL_CLI_CHAT_OPTIONS,
+                                 .takes_many = true,
+                                 .run = run};
