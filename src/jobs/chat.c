@@ -93,7 +93,7 @@ static void add_message(pl_conversation *c, const char *role, const char *text, 
 static pl_status refuse_full(const pl_conversation *c, pl_error *err)
 {
     return pl_fail(err, PL_E_USAGE,
-                   "the chat fills its context of `model.sequence` %llu tokens; begin a new one, or plan for a longer "
+                   "the chat fills its context of `model.context` %llu tokens; begin a new one, or plan for a longer "
                    "context",
                    (unsigned long long)c->context);
 }
