@@ -190,7 +190,7 @@ def test_refusals():
     check(told[0]["prompt_tokens"] == len(chat_ids([("u", "yes")])), told)
     check(lead < 1e-3 or told[0]["text"] == text, told, text)
     write_config()
-    refused(2, "generate.chat|--chat", "chat", "config.yaml", "hi")
+    refused(2, "config.yaml: names no pretrained model", "chat", "config.yaml", "hi")
 
 
 if __name__ == "__main__":
