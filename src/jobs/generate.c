@@ -473,7 +473,7 @@ static void close_generate(pl_session *s, void *state)
     (void)s;
     pl_free(g->prompt_id);
     pl_encoder_destroy(g->encoder);
-    pl_conversation_destroy(g->chat);
+    if (g->chat) pl_conversation_destroy(g->chat); /* its code may not be held (base/parts.h) */
     pl_free(g->message);
 }
 

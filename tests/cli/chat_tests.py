@@ -5,7 +5,7 @@ import os
 import random
 
 import pretrained_models
-from cli_tests import SEED, check, main, read, refused, run, unfolded, write_config
+from cli_tests import SEED, check, environment, main, read, refused, run, unfolded, write_config
 from own_models_tests import ids_of
 
 DRAW = random.Random(SEED)
@@ -116,6 +116,9 @@ def test_one_message():
     check(out.rstrip("\n") == first["text"].rstrip("\n") or not first["text"].isprintable(), out, first)
     _, err = run("chat", "model", "the cat", *words, "--ledger")
     check("As planned, to the byte." in err, err)
+    # What asks for memory while it chats is killed.
+    run("chat", "model", *words, "--stop", "xyzzy", "--repeat-penalty", "1.1", "--system", "be brief",
+        input=b"the cat\nand </s>?\n\xff\n", env=environment(PLIMSOLL_TEST_SECCOMP="kill"))
     refused(2, "one answer", "chat", "model", "the cat", "--num-samples", "2")
 
 
@@ -190,7 +193,7 @@ def test_refusals():
     check(told[0]["prompt_tokens"] == len(chat_ids([("u", "yes")])), told)
     check(lead < 1e-3 or told[0]["text"] == text, told, text)
     write_config()
-    refused(2, "generate.chat|--chat", "chat", "config.yaml", "hi")
+    refused(2, "config.yaml: names no pretrained model", "chat", "config.yaml", "hi")
 
 
 if __name__ == "__main__":
