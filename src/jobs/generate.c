@@ -104,7 +104,7 @@ static layout lay_out(const pl_graph *graph, const pl_generate_settings *own, co
     const uint32_t vocab = vocab_of(graph);
     const bool penalizes = pl_sampling_penalizes(&own->sampling);
     layout l = {.bytes = pl_sample_workspace_bytes(vocab)};
-    l.history_room = pl_history_room(program_width(graph), own->context);
+    l.history_room = pl_history_room(program_width(graph), context_of(data, own));
     l.recent_room = penalizes && own->sampling.repeat_last_n > 0 ? (uint64_t)own->sampling.repeat_last_n : 0;
     if (own->chats) l.bytes = pl_align_up(l.bytes, 16);
     l.chat = take(&l.bytes, own->chats ? pl_conversation_bytes(pl_text_data_of(data), context_of(data, own)) : 0);

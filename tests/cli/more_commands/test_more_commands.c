@@ -47,6 +47,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
                 {"train", &pl_cli_train},
                 {"ablate", &pl_cli_ablate},
                 {"generate", &pl_cli_generate},
+                {"chat", &pl_cli_chat},
                 {"eval", &pl_cli_eval},
                 {"verify", &pl_cli_verify},
                 {"rollout", &pl_cli_rollout},
