@@ -91,8 +91,8 @@ def test_of(arch):
 
 
 def test_no_arch_is_missing():
-    named = words_of("model.arch")
-    check(sorted(ARCHS) == sorted(named), "archs that are not tried, or are no more:", set(ARCHS) ^ set(named))
+    named, apart = words_of("model.arch"), {"decoder"}  # has no training and no results: own_models_tests.py
+    check({*ARCHS, *apart} == set(named), "archs that are not tried, or are no more:", {*ARCHS, *apart} ^ set(named))
 
 
 GROUPS = {"archs": [test_no_arch_is_missing, *(test_of(arch) for arch in ARCHS)]}
