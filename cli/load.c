@@ -99,7 +99,7 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     return pl_config_set(config, "run.out", folder, "the folder of the run", err);
 }
 
-/* Of a pretrained model, with config.json in place of a run's config.yaml. */
+/* A pretrained model's folder has config.json in place of a run's config.yaml. */
 static bool is_model(const char *folder)
 {
     char path[PATH_MAX];

