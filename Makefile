@@ -15,7 +15,7 @@ endif
 
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
-.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode demo-hybrid demo-deploy bench soak fuzz environments install uninstall clean deb dist format size help
+.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode demo-hybrid demo-deploy demo-chat bench soak fuzz environments install uninstall clean deb dist format size help
 .DEFAULT_GOAL := all
 
 all: ## Install what is missing, build: the command is build/plimsoll
@@ -65,6 +65,12 @@ demo-deploy: ## The documented encoder in 32 and in 8 bits: exported, calibrated
 	@$(configure)
 	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
 	@BUILD=$(BUILD) tools/demo-deploy.sh
+
+demo-chat: ## A language model of other people's, in 4 bits: planned, refused where it does not fit, chatted with
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
+	@BUILD=$(BUILD) tools/demo-chat.sh
 
 bench: ## Benchmarks: ratios against ceilings measured in the same run
 	@tools/install-dependencies.sh build bench

@@ -8,8 +8,11 @@
 
 enum { JSON, HTML };
 static const pl_cli_option own_options[] = {
-    [JSON] = {"--json", NULL,
-              "print its table of times as JSON (schema plimsoll.times/1); of several runs plimsoll.runs/1", true},
+    [JSON] =
+        {"--json", NULL,
+         "print its table of times as JSON (schema plimsoll.times/1); of several runs plimsoll.runs/1, of a pretrained "
+         "model plimsoll.model/1",
+         true},
     [HTML] = {"--html", "FILE", "write a page with curves (- for stdout)", true},
 };
 
@@ -22,7 +25,9 @@ static const char about[] =
     "that could take; then its files. With several folders: their losses in one chart, and a table of what differs. Of "
     "a "
     "rollout or an encoding (FOLDER, or their results) it is the table of times. A run that went on shows the times of "
-    "its last part. The page of a training of arch hybrid has its gates by step, too.\n";
+    "its last part. The page of a training of arch hybrid has its gates by step, too. Of a pretrained model (a folder "
+    "of "
+    "Hugging Face's, a GGUF file): what it is, how its tensors are stored, and which tokens end a text.\n";
 
 static pl_status report(const pl_cli_arguments *a, pl_error *err)
 {

@@ -39,6 +39,7 @@ test|valgrind|command:valgrind|the valgrind pass
 ?soak|clang|command:clang|the search with the fuzz targets and a second compiler; skipped without it
 ?soak|libclang-rt-14-dev|clang-runtime|the libFuzzer and sanitizer runtime of clang; skipped without it
 ?soak|libomp-dev|clang-openmp|OpenMP for what clang builds; skipped without it
+chat|python3-pip|python:pip|fetches the language model of the demo
 ?bench|python3|command:python3|the control of the benchmarks: the same job in a memory group, in the classic way; skipped without it
 ?format|clang-format|command:clang-format|one layout for all sources
 '

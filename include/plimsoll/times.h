@@ -33,7 +33,8 @@ PL_API PL_MUST_USE pl_status pl_starts_text(const char *folder, bool goes_on, co
 /* What the training in this folder is and achieved: settings that differ from their defaults, curves over all steps,
  * samples, memory planned and measured, where the time went, how it was started, files. As JSON, and for results, it is
  * pl_times_report. For several trainings (8 at most): their curves in one chart and a table of what differs; JSON of
- * schema plimsoll.runs/1. In a block for pl_text_free. */
+ * schema plimsoll.runs/1. For a pretrained model: what it is, as its files say; JSON of schema plimsoll.model/1. In a
+ * block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form, unsigned columns,
                                             bool color, char **text, size_t *bytes, pl_error *);
 /* The same for several trainings, called by these names instead of their folders'. */

@@ -241,6 +241,29 @@ static void report_all(const gathered *g, size_t count, pl_times_form form, cons
     pl_doc_deinit(&d);
 }
 
+/* ---- a pretrained model ---- */
+
+static pl_status describe(const char *path, pl_doc *d, pl_error *err)
+{
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the config of a model");
+    pl_config_default(c);
+    pl_status status = pl_config_load_file(c, path, err);
+    if (status == PL_OK) status = pl_dataset_of(c, PL_COMMAND_GENERATE)->describe(c, d, err);
+    pl_free(c);
+    return status;
+}
+
+static pl_status report_model(const char *path, pl_times_form form, const pl_text_form *text, pl_str *out,
+                              pl_error *err)
+{
+    pl_doc d = pl_doc_begin();
+    const pl_status status = describe(path, &d, err);
+    if (status == PL_OK) pl_doc_write(&d, pl_times_doc_form(form), text, out);
+    pl_doc_deinit(&d);
+    return status;
+}
+
 pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form form, unsigned columns, bool color,
                          char **text, size_t *bytes, pl_error *err)
 {
@@ -254,6 +277,11 @@ pl_status pl_runs_report_as(const char *const *names, const char *const *paths, 
     pl_str out = {0};
     pl_status status = PL_OK;
     *text = NULL;
+    if (count == 1 && pl_config_is_pretrained(paths[0])) {
+        status = report_model(paths[0], form, &shown, &out, err);
+        if (status == PL_OK) return pl_give_text(&out, text, bytes, err);
+        return pl_str_deinit(&out), status;
+    }
     if (count == 1 && (form == PL_TIMES_JSON || !is_training(paths[0])))
         return pl_times_report(paths[0], form, columns, color, text, bytes, err);
     if (count > PL_REPORT_TRAININGS_MAX)

@@ -207,7 +207,10 @@ pl_status pl_config_load_text(pl_config *, const char *name, const char *text, s
 void pl_config_begin_sealed(pl_str *);
 void pl_config_end_sealed(pl_str *); /* the whole of the string */
 pl_status pl_config_check_sealed(const char *name, const char *text, size_t bytes, pl_error *);
+/* A pretrained model stands for the config that names it. */
 pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
+/* A folder that has a config.json, or a GGUF file. */
+bool pl_config_is_pretrained(const char *path);
 
 /* ---- override.c: command line and environment ---- */
 /* Takes every option of the schema (--batch_size 8, --batch-size=8, --resume, --no-resume, --set a.b=c) out of argv and

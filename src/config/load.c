@@ -635,8 +635,7 @@ pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text
     return status;
 }
 
-/* A folder that has a config.json, or a GGUF file. */
-static bool is_pretrained(const char *path)
+bool pl_config_is_pretrained(const char *path)
 {
     char name[PL_FILE_PATH_MAX], head[4];
     pl_error ignored = {0};
@@ -650,7 +649,6 @@ static bool is_pretrained(const char *path)
     return is_gguf;
 }
 
-/* Such a model stands for the config that names it. */
 static pl_status load_pretrained(pl_config *cfg, const char *path, pl_error *err)
 {
     pl_str text = {0};
@@ -667,7 +665,7 @@ pl_status pl_config_load_file(pl_config *cfg, const char *path, pl_error *err)
 {
     char *text;
     size_t bytes;
-    if (is_pretrained(path)) return load_pretrained(cfg, path, err);
+    if (pl_config_is_pretrained(path)) return load_pretrained(cfg, path, err);
     pl_status status = pl_file_read_all(path, PL_CONFIG_FILE_MAX_BYTES, &text, &bytes, err);
     if (status == PL_E_DATA) return pl_fail_prefix(err, PL_E_CONFIG, "config file");
     PL_TRY(status);

