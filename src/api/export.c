@@ -109,6 +109,25 @@ static pl_status check_used(const exporting *e, pl_error *err)
     return status;
 }
 
+/* Its own files are what programs read that want weights alone. */
+static pl_status check_brought(const exporting *e, pl_error *err)
+{
+    if (e->o->format != PL_EXPORT_ONNX)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "%s: only `format` onnx is made of a pretrained model; `plimsoll convert` writes its weights",
+                       e->data->path);
+    if (e->o->seeded)
+        return pl_fail(err, PL_E_USAGE, "%s: a pretrained model has no first values; leave `seeded` out",
+                       e->data->path);
+    return PL_OK;
+}
+
+/* What is stored in blocks or in 16 bits is f32 in the file. */
+static void widen(pl_graph *g)
+{
+    for (size_t i = 0; i < g->value_count; i++) g->value[i].encoding = PL_ENCODING_F32;
+}
+
 static pl_status build(exporting *e, pl_error *err)
 {
     const char *seen = pl_model_family(e->config)->face.program;
@@ -116,13 +135,12 @@ static pl_status build(exporting *e, pl_error *err)
     PL_TRY(check_used(e, err));
     PL_TRY(print_config(e, err));
     PL_TRY(open_data(e, err));
-    if (e->data->brought)
-        return pl_fail(err, PL_E_UNSUPPORTED,
-                       "%s: a pretrained model is not exported yet; other programs read its own files", e->data->path);
+    if (e->data->brought) PL_TRY(check_brought(e, err));
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
     pl_facts extents = e->data->extents;
     pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
+    widen(e->graph);
     PL_TRY(keep_programs(e, seen, err));
     PL_TRY(take_packed(e, seen, err));
     PL_TRY(pl_narrow_check(e->config, e->graph, err));

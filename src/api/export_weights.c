@@ -142,6 +142,21 @@ static pl_status use_given(const pl_data *data, pl_export_weights *w, pl_error *
     return PL_OK;
 }
 
+/* ---- from the files of a pretrained model ---- */
+
+static pl_status use_brought(const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
+{
+    const pl_brought_weights *from = data->brought;
+    PL_TRY(make_places(w, err));
+    for (size_t i = 0; i < w->models; i++) {
+        const pl_id id = pl_graph_find_value(g, w->model[i].name);
+        PL_TRY(from->match(from->from, g, id, err));
+        PL_TRY(from->read(from->from, g, id, (void *)(uintptr_t)w->model[i].data, err));
+    }
+    snprintf(w->from, sizeof w->from, "%.1000s", data->path);
+    return PL_OK;
+}
+
 /* ---- first values ---- */
 
 static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_weights *w, pl_error *err)
@@ -226,9 +241,10 @@ pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o,
     for (size_t i = 0; i < w->models; i++) w->model[i].converts = pl_narrow_dtype(c) != PL_DTYPE_F32;
     w->of = pl_alloc(g->value_count + 1, sizeof *w->of);
     if (!w->of) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
-    PL_TRY(is_given   ? use_given(data, w, err)
-           : is_saved ? use_saved(o, s, data, w, err)
-                      : make_first(c, o->seeded ? NULL : data->weights, data, g, w, err));
+    PL_TRY(data->brought ? use_brought(data, g, w, err)
+           : is_given    ? use_given(data, w, err)
+           : is_saved    ? use_saved(o, s, data, w, err)
+                         : make_first(c, o->seeded ? NULL : data->weights, data, g, w, err));
     take_places(g, w);
     return is_given ? check_packed(data->weights, g, w, err) : PL_OK;
 }

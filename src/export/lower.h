@@ -16,6 +16,12 @@ typedef struct pl_lower_row {
 #include "export/lowerings.def"
 #undef PL_LOWER_ROW
 
+/* Of causal attention over so many tokens. */
+typedef struct pl_lower_mask {
+    const char *name; /* NULL: there is none yet */
+    int64_t tokens, window;
+} pl_lower_mask;
+
 struct pl_lowering {
     pl_lower_options o;
     pl_pool *pool;
@@ -27,8 +33,7 @@ struct pl_lowering {
     pl_onnx_tensor *tensor;
     pl_onnx_port input[PL_FACE_IN_MAX + 1], output[PL_FACE_STORED_MAX + PL_FACE_SCORED_MAX];
     size_t nodes, tensors, inputs, outputs, node_capacity, tensor_capacity;
-    const char *mask; /* for causal attention over this many tokens */
-    int64_t mask_tokens;
+    pl_lower_mask mask[2]; /* the last one without a window, and with one */
     const char *scope; /* of the node being lowered */
     pl_status status;
     pl_error *err;

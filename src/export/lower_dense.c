@@ -2,6 +2,8 @@
  * transposed, which a runtime does once, when it loads the model. */
 #include <math.h>
 
+#include "base/alloc.h"
+#include "base/causal_lm.h"
 #include "export/lower.h"
 
 static const char *product(pl_lowering *l, const char *x, pl_id matrix)
@@ -87,12 +89,14 @@ void pl_lower_rms_norm(pl_lowering *l, const pl_node *n)
 
 /* ---- attention ---- */
 
+enum { HEADS_MAX = 1024 }; /* that share keys */
+
 static int64_t sequences_of(const pl_attention_args *a) { return a->sequences > 1 ? a->sequences : 1; }
 
 /* [B,T,heads·d] → [B,T,heads,d]; where a sample holds several sequences one after another, [B,S,T/S,heads,d]. */
-static pl_shape apart(const pl_attention_args *a, const pl_shape *s)
+static pl_shape apart(const pl_attention_args *a, const pl_shape *s, int64_t heads)
 {
-    const int64_t sequences = sequences_of(a), heads = a->heads;
+    const int64_t sequences = sequences_of(a);
     pl_shape to = {.rank = 1, .symbolic = s->symbolic, .dim = {s->dim[0]}};
     if (sequences > 1) to.dim[to.rank++] = sequences;
     to.dim[to.rank++] = s->dim[1] / sequences;
@@ -109,33 +113,63 @@ static const char *turn(pl_lowering *l, const char *x, uint32_t rank, const int6
     return pl_emit_transpose(l, x, rank, order);
 }
 
+/* Each head of keys or values as often as there are heads that read it. */
+static const char *repeated(pl_lowering *l, const pl_attention_args *a, const char *x, uint32_t axis)
+{
+    int64_t head[HEADS_MAX];
+    for (int64_t i = 0; i < a->heads; i++) head[i] = i * a->key_heads / a->heads;
+    return pl_emit(l, "Gather", PL_ATTRIBUTES(PL_INT("axis", axis)),
+                   PL_IN(x, pl_emit_integers(l, (size_t)a->heads, head)));
+}
+
 /* q, k or v: [B,heads,T,d], or [B,heads,d,T] for the keys. */
 static const char *heads_of(pl_lowering *l, const pl_attention_args *a, pl_id id, bool turned)
 {
-    const pl_shape *s = pl_lower_shape(l, id), to = apart(a, s);
+    const bool is_shared = id != a->q && a->key_heads > 0;
+    const pl_shape *s = pl_lower_shape(l, id), to = apart(a, s, is_shared ? a->key_heads : a->heads);
     const char *x = pl_emit_reshape(l, pl_lower_value(l, id), s, &to);
-    return turn(l, x, to.rank, turned ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0, 2});
+    x = turn(l, x, to.rank, turned ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0, 2});
+    return is_shared ? repeated(l, a, x, to.rank - 3) : x;
 }
 
-/* -∞ for keys after the query, else 0: computed by the model, so that a long context does not make a large file; one
- * mask for all layers. */
-static const char *mask_of(pl_lowering *l, int64_t tokens)
+/* -∞ for keys after the query or before its window, else 0: computed by the model, so that a long context does not make
+ * a large file; one mask for all layers that are alike. */
+static const char *mask_of(pl_lowering *l, int64_t tokens, int64_t window)
 {
     const float never = -INFINITY;
-    if (l->mask && l->mask_tokens == tokens) return l->mask;
+    pl_lower_mask *m = &l->mask[window > 0];
+    if (m->name && m->tokens == tokens && m->window == window) return m->name;
     const char *size = pl_emit_integers(l, 2, (const int64_t[]){tokens, tokens});
     const char *all = pl_emit(l, "Expand", NULL, PL_IN(pl_emit_numbers(l, 1, &never), size));
-    l->mask_tokens = tokens;
-    l->mask = pl_emit(l, "Trilu", PL_ATTRIBUTES(PL_INT("upper", 1)), PL_IN(all, pl_emit_integer(l, 1)));
-    return l->mask;
+    *m = (pl_lower_mask){.tokens = tokens, .window = window};
+    m->name = pl_emit(l, "Trilu", PL_ATTRIBUTES(PL_INT("upper", 1)), PL_IN(all, pl_emit_integer(l, 1)));
+    if (window > 0 && window < tokens) {
+        const char *before =
+            pl_emit(l, "Trilu", PL_ATTRIBUTES(PL_INT("upper", 0)), PL_IN(all, pl_emit_integer(l, -window)));
+        m->name = pl_emit_add(l, m->name, before);
+    }
+    return m->name;
 }
 
 static const char *add_mask(pl_lowering *l, const pl_node *n, const char *scores)
 {
-    const int64_t queries = pl_lower_shape(l, n->attention.q)->dim[1];
-    const int64_t keys = pl_lower_shape(l, n->attention.k)->dim[1];
+    const pl_attention_args *a = &n->attention;
+    const int64_t queries = pl_lower_shape(l, a->q)->dim[1];
+    const int64_t keys = pl_lower_shape(l, a->k)->dim[1];
     if (queries != keys) pl_lower_refuse(l, n, "it is causal between sequences of different lengths");
-    return pl_emit_add(l, scores, mask_of(l, keys / sequences_of(&n->attention)));
+    return pl_emit_add(l, scores, mask_of(l, keys / sequences_of(a), a->window));
+}
+
+static const char *scores_of(pl_lowering *l, const pl_node *n, const char *q, const char *k)
+{
+    const pl_attention_args *a = &n->attention;
+    const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(q, k));
+    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, a->scale)));
+    if (a->cap > 0) {
+        scores = pl_emit(l, "Tanh", NULL, PL_IN(pl_emit(l, "Div", NULL, PL_IN(scores, pl_emit_number(l, a->cap)))));
+        scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, a->cap)));
+    }
+    return a->causal ? add_mask(l, n, scores) : scores;
 }
 
 void pl_lower_attention(pl_lowering *l, const pl_node *n)
@@ -143,14 +177,10 @@ void pl_lower_attention(pl_lowering *l, const pl_node *n)
     const pl_attention_args *a = &n->attention;
     if (a->position != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a cache");
     if (a->probability > 0) return pl_lower_refuse(l, n, "it drops weights at random");
-    if (a->key_heads || a->window || a->cap > 0)
-        return pl_lower_refuse(l, n, "it has fewer key heads, a window or a cap");
-    const pl_shape *s = pl_lower_shape(l, a->q), from = apart(a, s);
+    if (a->key_heads && a->heads > HEADS_MAX) return pl_lower_refuse(l, n, "it has more than 1024 heads");
+    const pl_shape *s = pl_lower_shape(l, a->q), from = apart(a, s, a->heads);
     const char *q = heads_of(l, a, a->q, false), *k = heads_of(l, a, a->k, true), *v = heads_of(l, a, a->v, false);
-    const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(q, k));
-    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, a->scale)));
-    if (a->causal) scores = add_mask(l, n, scores);
-    const char *p = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(scores));
+    const char *p = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(scores_of(l, n, q, k)));
     const char *o = pl_emit(l, "MatMul", NULL, PL_IN(p, v));
     o = turn(l, o, from.rank, (const int64_t[]){1, 0, 2});
     pl_lower_output(l, n, a->o, pl_emit_reshape(l, o, &from, s));
@@ -172,19 +202,55 @@ void pl_lower_sigmoid_attention(pl_lowering *l, const pl_node *n)
 
 /* ---- rope: the angles of all positions are a table ---- */
 
-static const char *turned_table(pl_lowering *l, const pl_rope_args *a, int64_t positions, int64_t half, bool sine)
+typedef struct turning {
+    pl_rope_scaling by;
+    const float *divisor; /* NULL: none */
+    int64_t positions, half;
+    double cosine, sine; /* times these */
+} turning;
+
+static const char *table_of(pl_lowering *l, const turning *t, bool sine)
 {
-    pl_shape s = pl_shape_of(3, positions, (int64_t)1, half);
-    float *table = pl_alloc((size_t)(positions * half), sizeof *table);
+    pl_shape s = pl_shape_of(3, t->positions, (int64_t)1, t->half);
+    float *table = pl_alloc((size_t)(t->positions * t->half), sizeof *table);
     if (!table) return pl_lower_nomem(l), "";
-    for (int64_t t = 0; t < positions; t++)
-        for (int64_t i = 0; i < half; i++) {
-            const double angle = (double)t * pow(a->theta, -(double)i / (double)half);
-            table[t * half + i] = (float)(sine ? sin(angle) : cos(angle)) * (sine && a->adjoint ? -1 : 1);
-        }
+    for (int64_t i = 0; i < t->half; i++) {
+        const double f = pl_rope_frequency(&t->by, t->half, i) / (t->divisor ? (double)t->divisor[i] : 1);
+        for (int64_t p = 0; p < t->positions; p++)
+            table[p * t->half + i] = (float)(sine ? t->sine * sin((double)p * f) : t->cosine * cos((double)p * f));
+    }
     const char *name = pl_emit_table(l, &s, table);
     pl_free(table);
     return name;
+}
+
+static const float *numbers_of(const pl_lowering *l, pl_id weight)
+{
+    return weight == PL_NONE ? NULL : l->o.weights[pl_value_root(l->o.graph, weight)].data;
+}
+
+/* Its outputs have a dimension more than in the graph, for the heads. */
+void pl_lower_rope_table(pl_lowering *l, const pl_node *n)
+{
+    const pl_rope_table_args *a = &n->rope_table;
+    const double magnitude = a->magnitude == 0 ? 1 : a->magnitude;
+    if (a->position != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a position");
+    const turning t = {.by = {.kind = (pl_rope_kind)a->kind,
+                              .theta = a->theta,
+                              .factor = a->factor,
+                              .original_context = a->original,
+                              .low_factor = a->low,
+                              .high_factor = a->high,
+                              .beta_slow = a->low,
+                              .beta_fast = a->high,
+                              .keeps_fractions = a->keeps_fractions != 0},
+                       .divisor = numbers_of(l, a->divisor),
+                       .positions = a->positions,
+                       .half = a->half,
+                       .cosine = magnitude,
+                       .sine = magnitude};
+    pl_lower_output(l, n, a->cosine, table_of(l, &t, false));
+    pl_lower_output(l, n, a->sine, table_of(l, &t, true));
 }
 
 void pl_lower_rope(pl_lowering *l, const pl_node *n)
@@ -194,14 +260,19 @@ void pl_lower_rope(pl_lowering *l, const pl_node *n)
     const int64_t heads = args->heads, rotated = args->rotated, width = s->dim[s->rank - 1] / heads, half = width / 2;
     pl_shape apart = *s;
     if (s->rank + 1 > PL_RANK_MAX) return pl_lower_refuse(l, n, "its input has too many dimensions");
-    if (args->cosine != PL_NONE) return pl_lower_refuse(l, n, "it turns by a table");
     const int64_t axis = s->rank - 1; /* of the heads */
     apart.rank++, apart.dim[axis] = heads, apart.dim[axis + 1] = width;
     const char *x = pl_emit_reshape(l, pl_lower_value(l, args->x), s, &apart);
     const char *turned = rotated < heads ? pl_emit_slice(l, x, axis, 0, rotated) : x;
     const char *a = pl_emit_slice(l, turned, axis + 1, 0, half), *b = pl_emit_slice(l, turned, axis + 1, half, width);
-    const char *c = turned_table(l, args, s->dim[s->rank - 2], half, false);
-    const char *d = turned_table(l, args, s->dim[s->rank - 2], half, true);
+    const turning by = {.by = {.theta = args->theta},
+                        .positions = s->dim[s->rank - 2],
+                        .half = half,
+                        .cosine = 1,
+                        .sine = args->adjoint ? -1 : 1};
+    const bool is_given = args->cosine != PL_NONE;
+    const char *c = is_given ? pl_lower_value(l, args->cosine) : table_of(l, &by, false);
+    const char *d = is_given ? pl_lower_value(l, args->sine) : table_of(l, &by, true);
     const char *first =
         pl_emit(l, "Sub", NULL, PL_IN(pl_emit(l, "Mul", NULL, PL_IN(a, c)), pl_emit(l, "Mul", NULL, PL_IN(b, d))));
     const char *second =

@@ -4,9 +4,11 @@ import importlib.util
 import json
 import os
 import random
+import subprocess
 
 import pretrained_models
 from cli_tests import SEED, Skipped, check, main, refused, run
+from export_tests import need_module, onnx_python
 from infer_tests import load
 
 DRAW = random.Random(SEED)
@@ -39,12 +41,16 @@ def check_logits(model, folder, *more):
     with open("text.txt", "w") as file:
         file.write(TEXT + "\n")
     run("infer", folder, "text.txt", "--npy", "got", "--sequence", str(len(ids)), *more)
-    (shape, got), want = load("got.logits.npy"), model.logits(ids)
+    shape, got = load("got.logits.npy")
     check(shape == (1, len(ids), model.vocab), shape, len(ids))
-    flat = [z for row in want for z in row]
+    check_near(model, [got[i * model.vocab:(i + 1) * model.vocab] for i in range(len(ids))], model.logits(ids))
+
+
+def check_near(model, got, want):
+    got, flat = [z for row in got for z in row], [z for row in want for z in row]
     mean = sum(flat) / len(flat)
     deviation = (sum((z - mean) ** 2 for z in flat) / len(flat)) ** 0.5
-    worst = max(abs(g - w) for g, w in zip(got, flat))
+    worst = max(abs(g - w) for g, w in zip(got, flat, strict=True))
     check(worst <= 1e-4 * deviation, f"{model.family}: logits differ by {worst / deviation:.2g} of their deviation")
 
 
@@ -85,7 +91,8 @@ def test_refusals():
     make("llama").save("model")
     with open("text.txt", "w") as file:
         file.write(TEXT + "\n")
-    refused(1, "a pretrained model is not exported yet", "export", "model", "--format", "safetensors", "--out", "x.safetensors")
+    refused(1, "plimsoll convert. writes its weights", "export", "model", "--format", "safetensors", "--out", "x.safetensors")
+    refused(2, "has no first values", "export", "model", "--format", "onnx", "--seeded", "--out", "x.onnx")
     refused(1, "used in one form only", "infer", "model", "text.txt", "--compare", "f32,bf16")
     refused(2, "looks for the fastest training", "fit", "model")
     for command in ("train", "eval", "quantize", "verify"):
@@ -93,6 +100,25 @@ def test_refusals():
     refused(2, "the prompt has 40 tokens", "generate", "model", "x" * 40, "--sequence", "40")
     refused(2, "is more than the 64 tokens", "generate", "model", "x", "--sequence", "65")
     check(not os.path.exists("x.safetensors"), "first values were exported")
+
+
+ONNX_LOGITS = """import json, sys, numpy, onnx, onnxruntime
+onnx.checker.check_model(sys.argv[1], full_check=True)
+session = onnxruntime.InferenceSession(sys.argv[1])
+logits, = session.run(None, {"tokens": numpy.array([json.loads(sys.argv[2])])})
+print(json.dumps(logits[0].tolist()))"""
+
+
+def test_onnx():
+    """As ONNX Runtime computes them."""
+    need_module()
+    python = onnx_python()
+    for family in pretrained_models.FAMILIES:
+        model, ids = make(family), ids_of(TEXT)
+        run("export", model.save(family), "--format", "onnx", "--out", family + ".onnx", "--sequence", str(len(ids)))
+        done = subprocess.run([python, "-c", ONNX_LOGITS, family + ".onnx", json.dumps(ids)], capture_output=True, text=True)
+        check(done.returncode == 0, done.stderr)
+        check_near(model, json.loads(done.stdout), model.logits(ids))
 
 
 def test_report():
@@ -124,4 +150,4 @@ def test_smollm2():
 
 
 if __name__ == "__main__":
-    main({"own_models": [test_families, test_sixteen_bits, test_report, test_refusals], "own_models_real": [test_smollm2]})
+    main({"own_models": [test_families, test_sixteen_bits, test_report, test_refusals], "own_models_onnx": [test_onnx], "own_models_real": [test_smollm2]})
