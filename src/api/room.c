@@ -14,6 +14,8 @@
 #include "run/threads.h"
 #include "store/folder.h"
 
+#define FEWEST_BITS "q4_0"
+
 /* The least bytes of the two moments of so many bytes of weights: 4 bytes a number, 2, or 260 for 256 numbers
  * (base/block8.h; those of small weights stay larger). -1 on overflow. */
 static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
@@ -82,25 +84,42 @@ static bool can_be_in_8_bits(const pl_compiler *of)
            !pl_command_does(of->command, PL_USES_CALIBRATION);
 }
 
+static bool has_value(const pl_config *c, const pl_config_key *key, const char *word)
+{
+    pl_str is = {0};
+    pl_config_print_value(key, pl_config_value_of(c, key), &is);
+    const bool has = strcmp(pl_str_text(&is), word) == 0;
+    pl_str_deinit(&is);
+    return has;
+}
+
 /* The key that would turn the model into bf16; NULL where none does, or it is bf16 already. */
 static const char *find_narrow(const pl_compiler *of)
 {
     const pl_config *c = of->config;
     const pl_config_key *key = pl_config_find_for(c, "<precision>");
     if (!key || of->data->weights || c->model.binary != PL_CONFIG_BINARY_NONE) return NULL;
-    pl_str is = {0};
-    pl_config_print_value(key, pl_config_value_of(c, key), &is);
-    const bool is_wide = strcmp(pl_str_text(&is), "f32") == 0;
-    pl_str_deinit(&is);
-    return is_wide && pl_config_is_read(c, key, (pl_config_reader)(1u << of->command)) ? key->path : NULL;
+    return has_value(c, key, "f32") && pl_config_is_read(c, key, (pl_config_reader)(1u << of->command)) ? key->path
+                                                                                                        : NULL;
+}
+
+/* The key that would hold the matrices in the fewest bits, where it does not do so already; else NULL. */
+static const char *find_encoding(const pl_compiler *of)
+{
+    const pl_config_key *key = pl_config_find_for(of->config, "<encoding>");
+    return key && !has_value(of->config, key, FEWEST_BITS) ? key->path : NULL;
 }
 
 void pl_room_find_less(pl_compiler *of)
 {
-    const char *narrow = find_narrow(of);
+    const char *narrow = find_narrow(of), *encoding = find_encoding(of);
     const bool packed = can_be_in_8_bits(of);
-    snprintf(of->less, sizeof of->less, "%s%s%s%s%s", narrow ? "`" : "", narrow ? narrow : "", narrow ? "` bf16" : "",
-             narrow && packed ? " or " : "", packed ? "weights in 8 bits (plimsoll quantize)" : "");
+    if (encoding)
+        snprintf(of->less, sizeof of->less, "`%s` " FEWEST_BITS, encoding);
+    else
+        snprintf(of->less, sizeof of->less, "%s%s%s%s%s", narrow ? "`" : "", narrow ? narrow : "",
+                 narrow ? "` bf16" : "", narrow && packed ? " or " : "",
+                 packed ? "weights in 8 bits (plimsoll quantize)" : "");
 }
 
 bool pl_room_is_trained(const pl_compiler *of)

@@ -60,6 +60,7 @@ enum {
     ASIDE = PL_CONFIG_FLAG_ASIDE,
     UNSAID = PL_CONFIG_FLAG_UNSAID | PL_CONFIG_FLAG_LATER,
     PROMPT = PL_CONFIG_FLAG_PROMPT,
+    ENCODING = PL_CONFIG_FLAG_ENCODING,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -239,7 +240,8 @@ const pl_config_key *pl_config_find_for(const pl_config *c, const char *path)
     } tags[] = {{"<precision>", PL_CONFIG_FLAG_PRECISION},
                 {"<frozen>", PL_CONFIG_FLAG_FROZEN},
                 {"<weights>", PL_CONFIG_FLAG_WEIGHTS},
-                {"<prompt>", PL_CONFIG_FLAG_PROMPT}};
+                {"<prompt>", PL_CONFIG_FLAG_PROMPT},
+                {"<encoding>", PL_CONFIG_FLAG_ENCODING}};
     if (path[0] != '<') return pl_config_find(path);
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END && strcmp(path, tags[i].name) == 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "config/schema.h"
 #include "models/language.h"
 #include "pretrained/pretrained.h"
 
@@ -148,21 +149,32 @@ static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
     return build_prefill(&d);
 }
 
-/* Only matrices stay as they are stored: vectors, and the table of positions, are small and added in f32. */
+typedef struct given_files {
+    pl_pretrained *model;
+    pl_encoding wanted; /* of matrices */
+} given_files;
+
 static pl_encoding encoding_of(const void *files, const char *name)
 {
-    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(files, name);
-    const bool is_matrix = t && t->rows > 1 && !t->only_f32 && strcmp(name, PLACES) != 0;
-    return is_matrix ? t->encoding : PL_ENCODING_F32;
+    const given_files *f = files;
+    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(f->model, name);
+    return t ? pl_pretrained_use_as(t, f->wanted) : PL_ENCODING_F32;
+}
+
+static pl_encoding wanted_of(const pl_config *c)
+{
+    pl_encoding e = PL_ENCODING_COUNT;
+    (void)pl_encoding_parse(pl_config_find("model.encoding")->names[c->model.encoding], &e); /* or "stored" */
+    return e;
 }
 
 static pl_status build(pl_model *m)
 {
-    pl_pretrained *files;
-    PL_TRY(pl_pretrained_open(m->config->model.source, &files, m->net.err));
-    m->net.encoding_of = encoding_of, m->net.files = files;
-    const pl_status status = build_all(m, pl_pretrained_model(files));
-    pl_pretrained_close(files);
+    given_files files = {.wanted = wanted_of(m->config)};
+    PL_TRY(pl_pretrained_open(m->config->model.source, &files.model, m->net.err));
+    m->net.encoding_of = encoding_of, m->net.files = &files;
+    const pl_status status = build_all(m, pl_pretrained_model(files.model));
+    pl_pretrained_close(files.model);
     return status;
 }
 

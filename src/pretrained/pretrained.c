@@ -196,6 +196,28 @@ const pl_pretrained_tensor *pl_pretrained_tensor_find(const pl_pretrained *p, co
     return NULL;
 }
 
+static bool is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0) names++;
+    return *names != NULL;
+}
+
+static bool has_fewer_bits(pl_encoding e, pl_encoding than)
+{
+    return pl_encoding_row_bytes(e, PL_ENCODING_BLOCK_MAX) < pl_encoding_row_bytes(than, PL_ENCODING_BLOCK_MAX);
+}
+
+pl_encoding pl_pretrained_use_as(const pl_pretrained_tensor *t, pl_encoding wanted)
+{
+    static const char *const places[] = {"model.embed_positions.weight", NULL}, *const words[] = {
+                                                                                    "model.embed_tokens.weight",
+                                                                                    "lm_head.weight", NULL};
+    if (t->rows == 1 || t->only_f32 || is_one_of(t->name, places)) return PL_ENCODING_F32;
+    if (wanted == PL_ENCODING_COUNT) return t->encoding;
+    if (has_fewer_bits(wanted, PL_ENCODING_Q8_0) && is_one_of(t->name, words)) wanted = PL_ENCODING_Q8_0;
+    return pl_encoding_row_bytes(wanted, t->columns) >= 0 ? wanted : PL_ENCODING_F32;
+}
+
 size_t pl_pretrained_file_count(const pl_pretrained *p) { return p->file_count; }
 const char *pl_pretrained_file_path(const pl_pretrained *p, size_t index) { return p->files[index].path; }
 const char *pl_pretrained_path(const pl_pretrained *p, pl_pretrained_part part) { return p->parts[part]; }

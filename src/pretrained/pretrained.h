@@ -49,6 +49,10 @@ size_t pl_pretrained_tensor_count(const pl_pretrained *);
 const pl_pretrained_tensor *pl_pretrained_tensor_at(const pl_pretrained *, size_t index);
 const pl_pretrained_tensor *pl_pretrained_tensor_find(const pl_pretrained *,
                                                       const char *name); /* NULL: there is none */
+/* The encoding in which a tensor is used where `wanted` is that of matrices (PL_ENCODING_COUNT: as they are stored).
+ * Vectors, a table of positions, tensors that 1 is added to and rows that are no whole blocks are in f32, and rows of
+ * tokens in 8 bits where the rest is in fewer. */
+pl_encoding pl_pretrained_use_as(const pl_pretrained_tensor *, pl_encoding wanted);
 size_t pl_pretrained_file_count(const pl_pretrained *);
 const char *pl_pretrained_file_path(const pl_pretrained *, size_t index);
 

@@ -177,6 +177,6 @@ static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [
 
 const pl_system pl_system_pretrained = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step",
                                                   "part", "nats per token", "model.context", "model.context",
-                                                  "model.source"},
+                                                  "the model"},
                                         .dataset = {&dataset},
                                         .task = &task};
