@@ -85,6 +85,7 @@ static pl_status make_base(comparison *c, pl_error *err)
                           : checkpoint ? "--checkpoint"
                                        : NULL,
                           c->seeded ? NULL : checkpoint, NULL};
+    if (pl_compare_made_by(c->of, PL_VARIANT_F32) == PL_COMPARE_BY_KEY) return PL_OK;
     say(c, "its weights", "base");
     pl_status status = write_config(c, PL_VARIANT_F32, PL_COMPARE_BASE, config, err);
     if (status == PL_OK) status = export(c, config, path_of(c, "base", ".safetensors", to), more, err);
@@ -99,7 +100,7 @@ static pl_status make(comparison *c, pl_variant v, const char *to, pl_error *err
                                           [PL_COMPARE_BY_PACKED] = {"--packed", NULL}};
     char config[PATH_MAX];
     const pl_compare_maker by = pl_compare_made_by(c->of, v);
-    say(c, by == PL_COMPARE_BY_QUANTIZE ? "a calibration, and its file" : "its file", pl_variant_name(v));
+    say(c, by == PL_COMPARE_BY_QUANTIZE ? "a calibration, and its file" : "its file", pl_compare_name(c->of, v));
     pl_status status = write_config(c, v, PL_COMPARE_MAKE, config, err);
     if (status != PL_OK) return status;
     if (by != PL_COMPARE_BY_QUANTIZE) return export(c, config, to, more[by], err);
@@ -112,7 +113,8 @@ static pl_status make_form(comparison *c, pl_variant v, pl_error *err)
     char path[PATH_MAX];
     const bool is_base = pl_compare_is_base(c->of, v);
     pl_status status = PL_OK;
-    path_of(c, is_base ? "base" : pl_variant_name(v), ".safetensors", path);
+    if (pl_compare_made_by(c->of, v) == PL_COMPARE_BY_KEY) return PL_OK;
+    path_of(c, is_base ? "base" : pl_compare_name(c->of, v), ".safetensors", path);
     c->told.code = 0;
     if (!is_base) status = make(c, v, path, err);
     if (status != PL_OK) return status;
@@ -129,7 +131,7 @@ static pl_status judge(comparison *c, pl_variant v, pl_error *err)
 {
     char config[PATH_MAX];
     if (!pl_compare_judges(c->of, v)) return PL_OK;
-    say(c, "what is held out", pl_variant_name(v));
+    say(c, "what is held out", pl_compare_name(c->of, v));
     pl_status status = write_config(c, v, PL_COMPARE_JUDGE, config, err);
     const char *const words[] = {"plimsoll", "eval", config, "--json", NULL};
     if (status == PL_OK) status = run_child(c, words, err);
@@ -175,7 +177,7 @@ static pl_status run_words(comparison *c, pl_variant v, bool at_once, pl_error *
     const char *const words[BEFORE_FILES] = {"plimsoll", "infer",
                                              config,     "--json",
                                              "--quiet",  at_once ? batch : "--latency",
-                                             "--npy",    path_of(c, pl_variant_name(v), "", prefix),
+                                             "--npy",    path_of(c, pl_compare_name(c->of, v), "", prefix),
                                              "--"};
     memcpy(c->command, words, sizeof words);
     pl_status status = write_config(c, v, PL_COMPARE_RUN, config, err);

@@ -1,4 +1,5 @@
-/* A model in each form that it can run in, beside each other: f32, bf16, 8 bits, signs. This says how a config means
+/* A model in each form that it can run in, side by side: f32, bf16, 8 bits, signs; a pretrained one as it is stored, in
+ * bf16, q8_0 and q4_0. This says how a config means
  * each form, hears what processes tell that run them, and makes the table; who starts them is the caller's affair:
  *
  *     pl_compare_create(config, "the folder of a run", folder, &comparison, &error)
@@ -26,9 +27,12 @@ typedef enum pl_variant {
     PL_VARIANT_BF16,
     PL_VARIANT_INT8,   /* linear layers by weights in 8 bits, the rest in f32 */
     PL_VARIANT_BINARY, /* layers of signs by their bits, the rest in f32 */
-    PL_VARIANTS
+    PL_VARIANTS,
+    /* of a pretrained model, whose matrices are rounded while they are read */
+    PL_VARIANT_STORED = PL_VARIANT_F32,
+    PL_VARIANT_Q8_0 = PL_VARIANT_INT8,
+    PL_VARIANT_Q4_0 = PL_VARIANT_BINARY
 } pl_variant;
-PL_API const char *pl_variant_name(pl_variant); /* "int8" */
 
 /* How the file of a form is made (pl_compare_config, MAKE). */
 typedef enum pl_compare_maker {
@@ -36,6 +40,7 @@ typedef enum pl_compare_maker {
     PL_COMPARE_BY_SEEDED,   /* likewise, first values */
     PL_COMPARE_BY_PACKED,   /* likewise, with signs as bits */
     PL_COMPARE_BY_QUANTIZE, /* its config says where to */
+    PL_COMPARE_BY_KEY,      /* there is no file: its config says what the form is */
 } pl_compare_maker;
 
 /* What a process does with the config that it is given. */
@@ -67,10 +72,11 @@ PL_API PL_MUST_USE pl_status pl_compare_create(const pl_config *, const pl_compa
                                                pl_error *);
 PL_API void pl_compare_destroy(pl_compare *); /* NULL is fine */
 
+PL_API const char *pl_compare_name(const pl_compare *, pl_variant); /* "int8" */
 /* Is there such a form? Where not, the table says why. */
 PL_API bool pl_compare_runs(const pl_compare *, pl_variant);
 PL_API pl_compare_maker pl_compare_made_by(const pl_compare *, pl_variant);
-/* Its numbers are those of base.safetensors: nothing is to be made. */
+/* Its numbers are those of base.safetensors, or of the model's own files: nothing is to be made. */
 PL_API bool pl_compare_is_base(const pl_compare *, pl_variant);
 /* Has the system a loss of what is held out, and the form weights to judge? Where not, the table says why. */
 PL_API bool pl_compare_judges(const pl_compare *, pl_variant);

@@ -10,11 +10,12 @@
 #include "store/safetensors.h"
 #include "systems/files.h"
 
-static const char *const names[] = {"f32", "bf16", "int8", "binary"};
+static const char *const trained[] = {"f32", "bf16", "int8", "binary"}, *const pretrained[] = {"stored", "bf16", "q8_0",
+                                                                                               "q4_0"};
 _Static_assert((int)PL_VARIANTS == (int)PL_COMPARE_ROWS, "a row for each");
 _Static_assert((int)PL_COMPARE_TURNS_MAX == (int)PL_COMPARE_TURNS, "each turn has its place");
 
-const char *pl_variant_name(pl_variant v) { return names[v]; }
+const char *pl_compare_name(const pl_compare *p, pl_variant v) { return p->report.row[v].name; }
 
 /* ---- opening ---- */
 
@@ -57,7 +58,7 @@ static void begin_report(pl_compare *p, const pl_compare_options *o)
     r->sample = pl_system_words(p->config)->sample;
     r->turns = o->turns;
     for (int v = 0; v < PL_VARIANTS; v++) {
-        r->row[v].name = pl_variant_name((pl_variant)v);
+        r->row[v].name = p->encoding ? pretrained[v] : trained[v];
         r->row[v].runs[0].batch = 1;
         r->row[v].runs[1].batch = o->batch;
     }
@@ -72,6 +73,7 @@ static pl_status open_compare(pl_compare *p, const pl_config *config, const pl_c
         return pl_fail(err, PL_E_USAGE, "%u turns; 1 to %d were expected", o->turns, (int)PL_COMPARE_TURNS_MAX);
     PL_TRY(pl_system_require(config, PL_COMMAND_INFER, err));
     p->weights = pl_compare_weights_key(p->config);
+    p->encoding = pl_config_find_for(p->config, "<encoding>");
     PL_TRY(check_weights(p, err));
     PL_TRY(pl_compare_forget_files(p->config, err));
     begin_report(p, o);
@@ -81,10 +83,6 @@ static pl_status open_compare(pl_compare *p, const pl_config *config, const pl_c
 pl_status pl_compare_create(const pl_config *config, const pl_compare_options *o, pl_compare **compare, pl_error *err)
 {
     *compare = NULL;
-    if (!pl_config_find_for(config, "<precision>"))
-        return pl_fail(err, PL_E_UNSUPPORTED,
-                       "a model whose model.arch is %s is used in one form only: there is nothing to compare",
-                       arch_of(config));
     if (o->page) PL_TRY(pl_file_check_free(o->page, NULL, err));
     pl_compare *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for a comparison");
@@ -109,7 +107,7 @@ pl_compare_maker pl_compare_made_by(const pl_compare *p, pl_variant v) { return 
 
 bool pl_compare_is_base(const pl_compare *p, pl_variant v)
 {
-    return v == PL_VARIANT_F32 && p->by[v] == PL_COMPARE_BY_EXPORT;
+    return p->by[v] == PL_COMPARE_BY_KEY || (v == PL_VARIANT_F32 && p->by[v] == PL_COMPARE_BY_EXPORT);
 }
 
 bool pl_compare_judges(const pl_compare *p, pl_variant v)

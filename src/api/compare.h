@@ -8,9 +8,10 @@
 struct pl_config_key;
 
 struct pl_compare {
-    pl_config *config;                   /* without files */
-    pl_data *data;                       /* its own, without files */
-    const struct pl_config_key *weights; /* names a file of weights; NULL: its models are given none */
+    pl_config *config;                    /* without files */
+    pl_data *data;                        /* its own, without files */
+    const struct pl_config_key *weights;  /* names a file of weights; NULL: its models are given none */
+    const struct pl_config_key *encoding; /* of a pretrained model, which makes its forms; else NULL */
     char *title, *folder;
     pl_compare_maker by[PL_VARIANTS];
     pl_report_compare report;

@@ -39,6 +39,7 @@ pl_status pl_compare_forget_files(pl_config *c, pl_error *err)
 
 static pl_status set_form(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
 {
+    if (p->encoding) return set(c, p->encoding->path, pl_compare_name(p, v), err);
     const pl_config_key *precision = pl_config_find_for(c, "<precision>"), *frozen = pl_config_find_for(c, "<frozen>");
     PL_TRY(set(c, precision->path, v == PL_VARIANT_BF16 ? "bf16" : "f32", err));
     if (frozen) PL_TRY(set(c, frozen->path, "f32", err));
@@ -52,7 +53,7 @@ static pl_status set_made(const pl_compare *p, pl_variant v, pl_config *c, pl_er
     PL_TRY(set_form(p, v, c, err));
     PL_TRY(set_weights(p, c, p->by[v] == PL_COMPARE_BY_SEEDED ? NULL : "base", err));
     if (p->by[v] != PL_COMPARE_BY_QUANTIZE) return PL_OK;
-    const int n = snprintf(path, sizeof path, "%s/%s.safetensors", p->folder, pl_variant_name(v));
+    const int n = snprintf(path, sizeof path, "%s/%s.safetensors", p->folder, pl_compare_name(p, v));
     if (n < 0 || (size_t)n >= sizeof path) return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", p->folder);
     return set(c, "quantization.output", path, err);
 }
@@ -60,7 +61,7 @@ static pl_status set_made(const pl_compare *p, pl_variant v, pl_config *c, pl_er
 static pl_status set_run(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
 {
     PL_TRY(set_form(p, v, c, err));
-    return set_weights(p, c, pl_compare_is_base(p, v) ? "base" : pl_variant_name(v), err);
+    return set_weights(p, c, pl_compare_is_base(p, v) ? "base" : pl_compare_name(p, v), err);
 }
 
 static pl_status set_step(const pl_compare *p, pl_variant v, pl_compare_step step, pl_config *c, pl_error *err)
@@ -88,8 +89,8 @@ pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step s
 /* What a comparison sets by itself, anew for each form. */
 static const pl_config_key *find_own(const pl_config *c)
 {
-    static const char *const own[] = {"infer.files", "infer.to",     "infer.npy",          "infer.latency",
-                                      "infer.brief", "infer.seeded", "quantization.output"};
+    static const char *const own[] = {"infer.files", "infer.to",     "infer.npy",           "infer.latency",
+                                      "infer.brief", "infer.seeded", "quantization.output", "model.encoding"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         const pl_config_key *key = pl_config_find(own[i]);
         if (pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE) return key;

@@ -27,13 +27,19 @@ static void find_judged(pl_compare *p)
     char text[PL_COMPARE_NAME + 160];
     const bool judges = pl_task_of(p->config)->job[PL_COMMAND_EVALUATE] != NULL;
     snprintf(text, sizeof text,
-             "arch %s has no command eval, since nobody knows what is right; how near to f32 is what comes out stands "
+             "arch %s has no command eval, since nobody knows what is right; how near to %s is what comes out stands "
              "above",
-             p->report.arch);
+             p->report.arch, p->report.row[PL_VARIANT_F32].name);
     for (int v = 0; v < PL_VARIANTS; v++)
         if (pl_compare_runs(p, (pl_variant)v) && !judges) pl_compare_refuse_judged(p, (pl_variant)v, text);
     if (judges && p->report.is_binary)
         pl_compare_refuse_judged(p, PL_VARIANT_F32, "its weights are first values, which were not trained");
+}
+
+static void find_encodings(pl_compare *p)
+{
+    for (int v = 0; v < PL_VARIANTS; v++) p->by[v] = PL_COMPARE_BY_KEY;
+    remark(p, PL_VARIANT_STORED, "matrices as the files have them; all is computed in f32");
 }
 
 static void find_forms(pl_compare *p)
@@ -102,7 +108,7 @@ static pl_status look_at_work(pl_compare *p, pl_error *err)
 pl_status pl_compare_find_forms(pl_compare *p, pl_error *err)
 {
     PL_TRY(look_at_work(p, err));
-    find_forms(p);
+    p->encoding ? find_encodings(p) : find_forms(p);
     find_judged(p);
     return PL_OK;
 }

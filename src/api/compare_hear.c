@@ -114,7 +114,7 @@ pl_status pl_compare_take_judged(pl_compare *p, pl_variant v, const char *text, 
 
 static pl_status prefix_of(const pl_compare *p, pl_variant v, char prefix[PL_FILE_PATH_MAX], pl_error *err)
 {
-    return pl_path_join(prefix, PL_FILE_PATH_MAX, p->folder, pl_variant_name(v), err);
+    return pl_path_join(prefix, PL_FILE_PATH_MAX, p->folder, pl_compare_name(p, v), err);
 }
 
 pl_status pl_compare_take_outputs(pl_compare *p, pl_variant v, pl_error *err)

@@ -325,8 +325,8 @@ static void add_lines(const pl_report_compare *c, pl_doc *d)
     pl_doc_table(d, NULL, columns, 1 + PL_COMPARE_ROWS);
     for (size_t k = 0; find_line(c, k, &l); k++) add_line(&l, d);
     pl_doc_table_end(d);
-    pl_doc_say(d, 0, "%s%s%s", judged ? "of what is held out" : "", judged && given ? ", and " : "",
-               given ? "of the same inputs: differences and cosines are against f32" : "");
+    pl_doc_say(d, 0, "%s%s%s%s", judged ? "of what is held out" : "", judged && given ? ", and " : "",
+               given ? "of the same inputs: differences and cosines are against " : "", given ? c->row[0].name : "");
     pl_doc_section_end(d);
 }
 

@@ -93,13 +93,35 @@ def test_refusals():
         file.write(TEXT + "\n")
     refused(1, "plimsoll convert. writes its weights", "export", "model", "--format", "safetensors", "--out", "x.safetensors")
     refused(2, "has no first values", "export", "model", "--format", "onnx", "--seeded", "--out", "x.onnx")
-    refused(1, "used in one form only", "infer", "model", "text.txt", "--compare", "f32,bf16")
+    refused(2, "a comparison sets model.encoding by itself", "infer", "model", "text.txt", "--compare", "--encoding", "q4_0")
     refused(2, "looks for the fastest training", "fit", "model")
     for command in ("train", "eval", "quantize", "verify"):
         refused(2, "it has generate and infer", command, "model")
     refused(2, "the prompt has 40 tokens", "generate", "model", "x" * 40, "--sequence", "40")
     refused(2, "is more than the 64 tokens", "generate", "model", "x", "--sequence", "65")
     check(not os.path.exists("x.safetensors"), "first values were exported")
+
+
+def test_encodings():
+    """Matrices that are rounded while they are read: to 16 bits as the rounded model, and what a comparison says of
+    blocks is what lies between the logits of each."""
+    model = make(DRAW.choice(list(pretrained_models.FAMILIES)))
+    folder, dtype = model.save("model"), DRAW.choice(("BF16", "F16"))
+    with open("text.txt", "w") as file:
+        file.write(TEXT + "\n")
+    got = {}
+    for form in ("stored", "bf16", "q8_0", "q4_0"):
+        run("infer", folder, "text.txt", "--npy", form, "--sequence", str(len(ids_of(TEXT))), "--encoding", form)
+        got[form] = load(form + ".logits.npy")[1]
+    told = json.loads(run("infer", folder, "text.txt", "--compare", "--sequence", str(len(ids_of(TEXT))), "--turns", "1", "--json")[0])
+    check([row["variant"] for row in told["variants"]] == list(got), told)
+    size = sum(z * z for z in got["stored"]) ** 0.5
+    for row in told["variants"][1:]:
+        want = sum((a - b) ** 2 for a, b in zip(got[row["variant"]], got["stored"])) ** 0.5 / size
+        check(abs(row["outputs"][0]["difference"] - want) <= 1e-6 * want, row, want)
+    model.round(dtype, of_matrices=True)
+    check_logits(model, folder, "--encoding", dtype.lower())
+    check_greedy(model, folder, "--encoding", dtype.lower())
 
 
 ONNX_LOGITS = """import json, sys, numpy, onnx, onnxruntime
@@ -150,4 +172,4 @@ def test_smollm2():
 
 
 if __name__ == "__main__":
-    main({"own_models": [test_families, test_sixteen_bits, test_report, test_refusals], "own_models_onnx": [test_onnx], "own_models_real": [test_smollm2]})
+    main({"own_models": [test_families, test_sixteen_bits, test_encodings, test_report, test_refusals], "own_models_onnx": [test_onnx], "own_models_real": [test_smollm2]})

@@ -227,10 +227,11 @@ class Model:
             ids.append(order[0])
         return ids[len(ids) - count:], lead
 
-    def round(self, dtype):
-        """Its numbers become those that such a file holds."""
+    def round(self, dtype, of_matrices=False):
+        """Its numbers, or those of the matrices that are multiplied, become those that such a file holds."""
         for name, rows in self.w.items():
-            self.w[name] = [unpack(pack(row, dtype), dtype) for row in rows]
+            if not of_matrices or len(rows) > 1 and "positions" not in name:
+                self.w[name] = [unpack(pack(row, dtype), dtype) for row in rows]
 
     # ---- as a folder ----
 
