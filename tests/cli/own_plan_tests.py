@@ -1,0 +1,86 @@
+"""Tests of what is known of a pretrained model before it runs: its name, its identity, its memory and its times on this
+machine and on another. Called as cli_tests.py is."""
+import json
+import os
+import random
+import shutil
+
+import pretrained_models
+from cli_tests import SEED, check, environment, main, refused, run
+
+DRAW = random.Random(SEED)
+
+
+def save(folder, family="llama", **more):
+    return pretrained_models.Model(family, DRAW.randrange(1 << 30), **more).save(folder)
+
+
+def write_source(name):
+    with open("config.yaml", "w") as file:
+        file.write(f"model: {{arch: decoder, source: {name}}}\n")
+    return "config.yaml"
+
+
+def plan_of(model, *more, env=None):
+    """All but how long placing took."""
+    told = json.loads(run("plan", model, "--json", *more, env=env)[0])
+    told["arena"].pop("place_seconds", None)
+    return told
+
+
+def text_of(model, env=None):
+    return run("generate", model, "the cat", "--temperature", "0", "--tokens", "4", env=env)[0]
+
+
+def download(hub, name, family="llama"):
+    """As Hugging Face's libraries keep it: links into a folder of contents."""
+    at, commit = os.path.join(hub, "models--" + name.replace("/", "--")), f"{DRAW.randrange(1 << 60):040x}"
+    save(os.path.join(at, "blobs"), family)
+    for folder in ("refs", "snapshots/" + commit):
+        os.makedirs(os.path.join(at, folder))
+    with open(os.path.join(at, "refs/main"), "w") as file:
+        file.write(commit)
+    for file in os.listdir(os.path.join(at, "blobs")):
+        os.symlink("../../blobs/" + file, os.path.join(at, "snapshots", commit, file))
+    return os.path.join(at, "snapshots", commit)
+
+
+def test_hub_names():
+    """The download of that name, wherever the variables say that downloads are."""
+    here, name = os.getcwd(), "org/tiny-1.5B"
+    path = download(os.path.join(here, "home/hub"), name, "qwen2")
+    want = text_of(path)
+    shutil.copytree("home/hub", "cache/huggingface/hub", symlinks=True)
+    shutil.copytree("home/hub", "user/.cache/huggingface/hub", symlinks=True)
+    plain = {k: v for k, v in environment().items() if not k.startswith(("HF_", "HUGGINGFACE_", "XDG_CACHE"))}
+    places = ({"HF_HUB_CACHE": here + "/home/hub", "HF_HOME": "/none"}, {"HF_HOME": here + "/home"},
+              {"XDG_CACHE_HOME": here + "/cache", "HOME": "/none"}, {"HOME": here + "/user", "HF_HOME": ""})
+    for place in places:
+        env = dict(plain, **place)
+        check(text_of(name, env) == want, place)
+        config = write_source(name)
+        check(text_of(config, env) == want, place, "in a config")
+        check(path.split("/")[-1] in run("config", name, env=env)[0], "the config names the download")
+    by_name, by_path = plan_of(name, env=dict(plain, **places[0])), plan_of(path)
+    check(by_name["arena"] == by_path["arena"], "another plan under its name:", by_name["arena"], by_path["arena"])
+
+
+def test_unknown_names():
+    """What is nowhere: which files to fetch, unless the name is no model's."""
+    env = environment(HF_HUB_CACHE=os.path.abspath("hub"))
+    os.makedirs("hub/models--org--part/snapshots/12ab")
+    os.makedirs("hub/models--org--part/refs")
+    with open("hub/models--org--part/refs/main", "w") as file:
+        file.write("12ab")
+    fetch = "no download of such a model in .*hub; .* fetch config.json.* from https://huggingface.co/org/other/tree/main into one folder"
+    for command in ("plan", "generate", "chat"):
+        refused(2, fetch, command, "org/other", env=env)
+    refused(2, fetch, "plan", write_source("org/other"), env=env)
+    refused(2, "org/part: its download in .*12ab has no config.json", "plan", "org/part", env=env)
+    for name in ("a/b/c", "../org/other", "org/other.yaml", "x.gguf", "", "org/", "/org", "a b/c", "org/..", "x" * 5000):
+        err = run("plan", name, code=2, env=env)[1]
+        check("huggingface.co" not in err, name, err)
+
+
+if __name__ == "__main__":
+    main({"own_plan": [test_hub_names, test_unknown_names]})
