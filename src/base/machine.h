@@ -20,6 +20,7 @@ typedef struct pl_machine {
     char cpu_name[96]; /* "model name" of /proc/cpuinfo: with isa and kernel the key of the calibration cache */
     bool is_virtual;   /* its cores belong to a host, which may share them with other guests unseen */
     pl_isa isa;
+    double hertz;         /* the highest clock that the system names; 0: none */
     uint64_t cache_bytes; /* of the first core's last level; 0: not told */
     int cores_online;
     int cores_allowed;  /* by the affinity mask */
