@@ -82,5 +82,33 @@ def test_unknown_names():
         check("huggingface.co" not in err, name, err)
 
 
+def test_contexts():
+    """Each row is the plan of that context. Oracle: those plans, and the arithmetic of weights and cache."""
+    for family in ("llama", "gemma2", "gpt2"):
+        model = pretrained_models.Model(family, DRAW.randrange(1 << 30), context=9000)
+        model.save(family)
+        env = environment(XDG_CACHE_HOME=os.path.abspath("none"))
+        own = DRAW.choice((100, 512, 700, 9000))
+        told = plan_of(family, "--sequence", str(own), env=env)["contexts"]
+        lengths = [row["length"] for row in told["rows"]]
+        check(lengths == sorted({512, 2048, 8192, own}), lengths, own)
+        for row in told["rows"]:
+            plan = plan_of(family, "--sequence", str(row["length"]))
+            check(row["charged_bytes"] == plan["process"]["charged_bytes"], family, row, plan["process"])
+            check(row["cache_bytes"] == 2 * 4 * model.layers * model.key_heads * model.head_width * row["length"], family, row)
+            check(row["weight_bytes"] >= 4 * sum(len(r) for rows in model.w.values() for r in rows), family, row)
+            check(row["fits"], row)
+        rates = [row["items_per_second"] for row in told["rows"]]
+        check(rates == sorted(rates, reverse=True) and rates[-1] > 0 and told["first_item_seconds"] > 0, told)
+        check("from the instruction set" in told["basis"], told)
+        check(not any(f.endswith(".json") for _, _, files in os.walk("none") for f in files), "something was measured")
+        budget = told["rows"][1]["charged_bytes"]
+        small = plan_of(family, "--sequence", "128", "--budget", str(budget))["contexts"]
+        check(small["room_bytes"] == budget and all(r["fits"] == (r["charged_bytes"] <= budget) for r in small["rows"]), small)
+        check(not small["rows"][-1]["fits"], small)
+        text = run("plan", family)[0]
+        check("Other contexts" in text and "this plan" in text, text)
+
+
 if __name__ == "__main__":
-    main({"own_plan": [test_hub_names, test_unknown_names]})
+    main({"own_plan": [test_hub_names, test_unknown_names, test_contexts]})
