@@ -34,7 +34,7 @@ static bool make_folders(char *path, size_t from)
 
 /* No home, or one that is relative, missing or not writable: there is no cache, and that is fine. A home is never made:
  * where there is none (a service's account has /nonexistent), none is wanted. $XDG_CACHE_HOME is made. */
-static void find_cache(char path[PATH_MAX])
+const char *pl_cli_find_cache(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     size_t there = 0;
@@ -46,6 +46,7 @@ static void find_cache(char path[PATH_MAX])
         there = strlen(home);
     }
     if (n < 0 || n >= PATH_MAX || !make_folders(path, there) || access(path, R_OK | W_OK | X_OK)) path[0] = 0;
+    return path[0] ? path : NULL;
 }
 
 const char *pl_cli_cache(const pl_cli_input *in) { return in->cache[0] ? in->cache : NULL; }
@@ -194,7 +195,7 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     *in = (pl_cli_input){.config = pl_config_create()};
     if (!in->config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
     pl_signals_leave();
-    find_cache(in->cache);
+    (void)pl_cli_find_cache(in->cache);
     int own, rest;
     pl_status status = pl_cli_own_first(command, argc, argv, &own, err);
     rest = argc - own;

@@ -10,6 +10,7 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
+#include "base/machine_file.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "config/schema.h"
@@ -321,7 +322,7 @@ static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *
     if (v->group) PL_TRY(v->data->kind->choose(v->data, v->group - 1, err));
     if (!count_samples(v)) return PL_OK;
     PL_TRY(pl_config_run_folder(v->config, v->out, sizeof v->out, err));
-    PL_TRY(pl_machine_read("", &v->machine, err));
+    PL_TRY(pl_machine_planned(&v->machine, err));
     v->a->cores = fmin(v->machine.cores_allowed, v->machine.cores_quota);
     PL_TRY(pl_advise_stages(v, err));
     PL_TRY(pl_advise_risks(v, err));

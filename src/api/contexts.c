@@ -8,7 +8,7 @@
 #include "api/compile.h"
 #include "base/alloc.h"
 #include "base/causal_lm.h"
-#include "base/machine.h"
+#include "base/machine_file.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "calibrate/calibrate.h"
@@ -35,20 +35,43 @@ typedef struct looking {
 #define REACHED      0.7
 #define CALL_SECONDS 3e-6
 
-static pl_status find_rates(looking *l, const pl_machine *m, pl_error *err)
+/* That team's part of what all cores of a described machine were measured to do. */
+static bool take_described(looking *l)
+{
+    const pl_machine_file *m = pl_machine_described();
+    if (!m || !(m->f32_operations > 0) || !(m->memory_bytes > 0)) return false;
+    const double part = fmin(1, (double)l->plan->team.threads / m->machine.cores);
+    for (int what = 0; what < PL_ARITHMETIC_COUNT; what++) l->rates.operations[what] = part * m->f32_operations;
+    if (m->bf16_operations > 0) l->rates.operations[PL_ARITHMETIC_BF16] = part * m->bf16_operations;
+    l->rates.bytes = m->memory_bytes;
+    return true;
+}
+
+/* That were measured here. */
+static pl_status recall_rates(looking *l, bool *is_known, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     pl_calibration *known;
-    const pl_team team = l->plan->team;
-    const pl_calibration_options o = {.team = team};
+    const pl_calibration_options o = {.team = l->plan->team};
     const char *folder = l->o->cache_folder;
-    if (folder) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
-    PL_TRY(pl_calibration_open(folder ? path : NULL, &o, &known, err));
-    const bool measured = pl_calibration_recall_rates(known);
-    l->rates = measured ? pl_calibration_rates(known) : pl_rates_guess(team, m->hertz);
+    if (!folder || pl_machine_described()) return PL_OK;
+    PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
+    PL_TRY(pl_calibration_open(path, &o, &known, err));
+    *is_known = pl_calibration_recall_rates(known);
+    l->rates = pl_calibration_rates(known);
     pl_calibration_close(known);
-    if (measured)
-        snprintf(l->c->basis, sizeof l->c->basis, "estimated from the rates that were measured on this machine");
+    return PL_OK;
+}
+
+static pl_status find_rates(looking *l, const pl_machine *m, pl_error *err)
+{
+    const pl_team team = l->plan->team;
+    bool is_known = take_described(l);
+    PL_TRY(recall_rates(l, &is_known, err));
+    if (!is_known) l->rates = pl_rates_guess(team, m->hertz);
+    if (is_known)
+        snprintf(l->c->basis, sizeof l->c->basis, "estimated from the rates that were measured on %s machine",
+                 pl_machine_described() ? "that" : "this");
     else
         snprintf(l->c->basis, sizeof l->c->basis, "estimated from the instruction set (%s, %d thread%s)",
                  pl_isa_name(team.isa), team.threads, pl_plural((uint64_t)team.threads));
@@ -85,6 +108,18 @@ static double prompt_seconds(const looking *l, const pl_plan *p, uint64_t tokens
 
 /* ---- rows ---- */
 
+static bool has_budget(const pl_config *c)
+{
+    return c->memory.budget != PL_CONFIG_BYTES_AUTO && c->memory.budget != PL_CONFIG_BYTES_NONE;
+}
+
+static bool fits(const looking *l, const pl_plan *p)
+{
+    pl_error ignored = {0};
+    if (has_budget(l->config) && pl_plan_charged_bytes(p) > l->config->memory.budget) return false;
+    return pl_plan_check_machine(p, &ignored) == PL_OK;
+}
+
 static void add_row(looking *l, const pl_plan *p, uint64_t length)
 {
     pl_contexts *c = l->c;
@@ -96,7 +131,7 @@ static void add_row(looking *l, const pl_plan *p, uint64_t length)
                         .charged_bytes = pl_plan_charged_bytes(p),
                         .item_seconds = seconds_of(l, p, "generate")};
     row->other_bytes = a.arena_bytes - row->weight_bytes - row->cache_bytes;
-    row->fits = row->charged_bytes <= c->room_bytes;
+    row->fits = fits(l, p);
     if (c->prompt) return;
     c->prompt = length < PROMPT ? length : PROMPT;
     c->prompt_seconds = prompt_seconds(l, p, c->prompt);
@@ -139,16 +174,14 @@ static pl_status add_rows(looking *l, uint64_t own, pl_error *err)
 static void find_room(const pl_config *config, const pl_machine *m, pl_contexts *c)
 {
     const pl_machine_ceiling ceiling = pl_machine_find_ceiling(m);
-    const uint64_t budget = config->memory.budget;
-    const bool is_size = budget != PL_CONFIG_BYTES_AUTO && budget != PL_CONFIG_BYTES_NONE;
-    c->room_bytes = is_size ? budget : ceiling.bytes;
-    c->room = is_size ? "the budget" : ceiling.bound_by;
+    c->room_bytes = has_budget(config) ? config->memory.budget : ceiling.bytes;
+    c->room = has_budget(config) ? "the budget" : ceiling.bound_by;
 }
 
 static pl_status look(looking *l, uint64_t own, pl_error *err)
 {
     pl_machine machine;
-    PL_TRY(pl_machine_read("", &machine, err));
+    PL_TRY(pl_machine_planned(&machine, err));
     find_room(l->config, &machine, l->c);
     PL_TRY(find_rates(l, &machine, err));
     return add_rows(l, own, err);

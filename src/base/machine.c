@@ -69,14 +69,19 @@ static int count_allowed_cores(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+void pl_machine_find_cores(pl_machine *m)
+{
+    m->cores = m->cores_allowed;
+    if (m->cores_quota < m->cores) m->cores = (int)ceil(m->cores_quota);
+    if (m->cores < 1) m->cores = 1;
+}
+
 static void count_cores(pl_machine *m)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     m->cores_online = online > 0 ? (int)online : 1;
     m->cores_allowed = count_allowed_cores();
-    m->cores = m->cores_allowed;
-    if (m->cores_quota < m->cores) m->cores = (int)ceil(m->cores_quota);
-    if (m->cores < 1) m->cores = 1;
+    pl_machine_find_cores(m);
 }
 
 /* A container's /proc may hold processes only (subset=pid); the call knows no page cache, so what is free is the least

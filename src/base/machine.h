@@ -43,6 +43,7 @@ typedef struct pl_machine {
 } pl_machine;
 
 pl_status pl_machine_read(const char *root, pl_machine *, pl_error *);
+void pl_machine_find_cores(pl_machine *); /* cores, from those that are allowed and the quota */
 
 /* `budget: auto`: the least of available RAM, cgroup room and process limits, less a reserve for everything else on
  * this machine. */

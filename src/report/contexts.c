@@ -22,7 +22,7 @@ static void add_row(const pl_contexts *c, const pl_context *row, pl_doc *d)
 static void say(const pl_contexts *c, const pl_words *words, pl_doc *d)
 {
     char room[32], time[32];
-    pl_doc_say(d, 0, "May be charged: %s (%s).", pl_format_bytes(c->room_bytes, room, sizeof room), c->room);
+    pl_doc_say(d, 0, "There are %s: %s.", pl_format_bytes(c->room_bytes, room, sizeof room), c->room);
     pl_doc_say(d, 0,
                "The rate is that of a full context. A prompt of %" PRIu64
                " %s takes about %s before the first %s comes. "

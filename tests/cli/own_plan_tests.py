@@ -4,9 +4,10 @@ import json
 import os
 import random
 import shutil
+import subprocess
 
 import pretrained_models
-from cli_tests import SEED, check, environment, main, refused, run
+from cli_tests import COMMAND, SEED, check, environment, main, refused, run
 
 DRAW = random.Random(SEED)
 
@@ -48,12 +49,12 @@ def download(hub, name, family="llama"):
 def test_hub_names():
     """The download of that name, wherever the variables say that downloads are."""
     here, name = os.getcwd(), "org/tiny-1.5B"
-    path = download(os.path.join(here, "home/hub"), name, "qwen2")
+    path = download(os.path.join(here, "hf/hub"), name, "qwen2")
     want = text_of(path)
-    shutil.copytree("home/hub", "cache/huggingface/hub", symlinks=True)
-    shutil.copytree("home/hub", "user/.cache/huggingface/hub", symlinks=True)
+    shutil.copytree("hf/hub", "cache/huggingface/hub", symlinks=True)
+    shutil.copytree("hf/hub", "user/.cache/huggingface/hub", symlinks=True)
     plain = {k: v for k, v in environment().items() if not k.startswith(("HF_", "HUGGINGFACE_", "XDG_CACHE"))}
-    places = ({"HF_HUB_CACHE": here + "/home/hub", "HF_HOME": "/none"}, {"HF_HOME": here + "/home"},
+    places = ({"HF_HUB_CACHE": here + "/hf/hub", "HF_HOME": "/none"}, {"HF_HOME": here + "/hf"},
               {"XDG_CACHE_HOME": here + "/cache", "HOME": "/none"}, {"HOME": here + "/user", "HF_HOME": ""})
     for place in places:
         env = dict(plain, **place)
@@ -110,5 +111,78 @@ def test_contexts():
         check("Other contexts" in text and "this plan" in text, text)
 
 
+def describe(path="machine.json", env=None, **more):
+    run("machine", "--output", path, env=env)
+    with open(path) as file:
+        told = json.load(file)
+    with open(path, "w") as file:
+        json.dump(dict(told, **more), file)
+    return dict(told, **more)
+
+
+def bytes_of(plan):
+    return plan["threads"], plan["isa"], plan["arena"], plan["process"]
+
+
+def test_machine():
+    """A plan for a machine that a file describes is the plan that is made there. Oracle: this machine, lowered by the means
+    that there are: a level of instructions, a core."""
+    save("model")
+    here = describe()
+    check(json.loads(run("machine")[0])["processor"] == here["processor"], here)
+    check(bytes_of(plan_of("model", "--machine", "machine.json")) == bytes_of(plan_of("model")), "this machine")
+    levels = ["ref", "baseline", "avx2", "avx512", "avx512_bf16", "amx"]
+    for level in levels[:levels.index(here["isa_fastest"]) + 1]:
+        describe("level.json", isa=level, isa_fastest=level)
+        there = plan_of("model", env=environment(PLIMSOLL_ISA=level))
+        check(there["isa"] == level, there["isa"])
+        check(bytes_of(plan_of("model", "--machine", "level.json")) == bytes_of(there), level)
+    describe("cores.json", cores_allowed=7, cores_quota=4.5)
+    check(bytes_of(plan_of("model", "--machine", "cores.json")) == bytes_of(plan_of("model", "--threads", "5")), "five threads")
+    core = sorted(os.sched_getaffinity(0))[0]
+    alone = subprocess.run(["taskset", "-c", str(core), COMMAND, "machine", "--out", "one.json"], env=environment(), check=False)
+    check(alone.returncode == 0, "plimsoll machine on one core")
+    check(bytes_of(plan_of("model", "--machine", "one.json")) == bytes_of(plan_of("model", "--threads", "1")), "one core")
+    for level in levels[levels.index(here["isa"]) + 1:]:  # more than this machine has: planned, never run
+        describe("more.json", isa=level, isa_fastest=level)
+        check(plan_of("model", "--machine", "more.json")["isa"] == level, level)
+
+
+def test_machine_limits():
+    """What fits there is told, and how fast it would be."""
+    save("model", context=4096)
+    held = plan_of("model", "--sequence", "2048")["process"]["resident_bytes"]
+    describe("small.json", memory_bytes=held, swap_bytes=0)
+    told = plan_of("model", "--machine", "small.json", "--sequence", "512")["contexts"]
+    check([r["fits"] for r in told["rows"]] == [True, True] and told["room_bytes"] == held, told)
+    describe("small.json", memory_bytes=held - 1, swap_bytes=0)
+    told = plan_of("model", "--machine", "small.json", "--sequence", "512")["contexts"]
+    check([r["fits"] for r in told["rows"]] == [True, False], told)
+    err = run("plan", "model", "--machine", "small.json")[1]
+    check("it cannot run here" in err and str(held - 1) in err, err)
+    refused(3, "smallest plan needs", "plan", "model", "--machine", "small.json", "--budget", "1MB")
+    slow, fast = (describe("a.json", f32_operations_per_second=x, bf16_operations_per_second=None, memory_bytes_per_second=y)
+                  and plan_of("model", "--machine", "a.json")["contexts"] for x, y in ((1e9, 1e8), (1e11, 1e10)))
+    check("were measured on that machine" in fast["basis"], fast)
+    check(all(f["items_per_second"] > s["items_per_second"] for f, s in zip(fast["rows"], slow["rows"])), slow, fast)
+
+
+def test_wrong_machines():
+    save("model")
+    good = describe()
+    for key, value, said in (("isa", "mmx", "isa is not one of"), ("schema", "plimsoll.machine/9", "its schema is plimsoll.machine/9"),
+                             ("gpu", 1, "the key gpu is not known"), ("cores_online", 0, "cores_online is not a number from 1")):
+        with open("wrong.json", "w") as file:
+            json.dump(dict(good, **{key: value}), file)
+        refused(4, f"wrong.json: {said}", "plan", "model", "--machine", "wrong.json")
+    with open("wrong.json", "w") as file:
+        file.write("{" * 100000)
+    refused(4, "wrong.json.*", "plan", "model", "--machine", "wrong.json")
+    refused(4, "none.json", "plan", "model", "--machine", "none.json")
+    refused(2, "takes no operand", "machine", "model")
+    refused(2, "machine.json", "plan", "model", "--machine", "machine.json", "--html", "machine.json")
+    check(json.load(open("machine.json")) == good, "the file was overwritten")
+
+
 if __name__ == "__main__":
-    main({"own_plan": [test_hub_names, test_unknown_names, test_contexts]})
+    main({"own_plan": [test_hub_names, test_unknown_names, test_contexts, test_machine, test_machine_limits, test_wrong_machines]})
