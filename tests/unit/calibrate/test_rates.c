@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/calibrate.h"
+#include "calibrate/table.h"
 #include "support/folder.h"
 #include "support/program.h"
 
@@ -27,6 +27,20 @@ static pl_calibration *opened(pl_team team)
     return c;
 }
 
+/* How busy the machine was when memory was read. */
+static void set_busy(pl_team team, double busy)
+{
+    pl_error err = {0};
+    pl_calibration *c = opened(team);
+    size_t found = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (strstr(c->entry[i].key, "rate memory ")) c->entry[i].busy = busy, found++;
+    assert_int_equal(found, 1);
+    c->changed = true;
+    assert_int_equal(pl_calibration_save(c, &err), PL_OK);
+    pl_calibration_close(c);
+}
+
 static void test_recall(void **state)
 {
     const pl_team team = {1, pl_isa_fastest()}, other = {2, pl_isa_fastest()};
@@ -37,12 +51,18 @@ static void test_recall(void **state)
     if (pl_calibration_find_rates(c, NULL, &err) || pl_calibration_save(c, &err)) fail_msg("%s", err.text);
     const pl_rates measured = pl_calibration_rates(c);
     pl_calibration_close(c);
+    set_busy(team, 1);
     c = opened(team);
     assert_true(pl_calibration_recall_rates(c));
     const pl_rates recalled = pl_calibration_rates(c);
     assert_true(recalled.bytes == measured.bytes);
     for (int what = 0; what < PL_ARITHMETIC_COUNT; what++)
         assert_true(recalled.operations[what] == measured.operations[what]);
+    pl_calibration_close(c);
+    set_busy(team, 2);
+    c = opened(team);
+    assert_false(pl_calibration_recall_rates(c));
+    assert_true(pl_calibration_rates(c).bytes == 0 && pl_calibration_rates(c).operations[PL_ARITHMETIC_F32] > 0);
     pl_calibration_close(c);
     c = opened(other);
     assert_false(pl_calibration_recall_rates(c));
