@@ -437,6 +437,8 @@ static pl_status look_over_all(const pl_config *config, const pl_compile_options
 pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_plan *plan, pl_error *err)
 {
     const pl_work *w = plan->work;
+    if (plan->context_most && plan->command == PL_COMMAND_GENERATE)
+        return pl_look_at_contexts(config, cache_folder, plan, err);
     if (!w || !w->trains) return PL_OK;
     const pl_compiled found = {.time = {w->seconds, w->low, w->high, w->busy, w->measured == 0},
                                .measured = w->measured > 0,

@@ -14,7 +14,6 @@
 #include "api/compile.h"
 #include "api/compiler.h"
 #include "base/alloc.h"
-#include "base/causal_lm.h"
 #include "base/machine_file.h"
 #include "run/trace.h"
 #include "systems/files.h"
@@ -184,8 +183,6 @@ static void tell_found(const pl_compiler *c, const pl_fit_result *result, const 
 {
     found->at_once = (uint32_t)result->point[result->chosen].choice.micro_batch;
     found->time = (pl_duration){-1, -1, -1, 1, true};
-    found->context = pl_facts_value(&c->data->extents, PL_FACT_CONTEXT, 0);
-    found->context_most = pl_facts_value(&c->data->extents, PL_FACT_CONTEXT_MOST, 0);
     if (c->fit.repeated) found->time = pl_compiler_predict(c, plan, found->at_once);
     if (pl_command_does(c->command, PL_USES_UPDATE)) pl_compiler_count_training(c, plan, found);
     found->measured = found->time.seconds >= 0 && pl_compiler_distance(c, plan->graph) == 0;
@@ -258,8 +255,6 @@ static pl_status make_plan(const pl_config *config, const pl_compile_options *gi
     if (status == PL_OK && (*plan)->work) status = pl_advise(config, &o, &found, *plan, err);
     if (status == PL_OK && pl_command_does(o.command, PL_USES_UPDATE))
         status = pl_work_add_training(*plan, &found, err);
-    if (status == PL_OK && o.command == PL_COMMAND_GENERATE && found.context_most)
-        status = pl_look_at_contexts(config, &o, &found, *plan, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     return status;
 }

@@ -14,8 +14,6 @@ typedef struct pl_compiled {
     uint32_t at_once; /* samples */
     /* Of a training: */
     uint64_t steps, epoch_steps, evaluations, checkpoints, patience;
-    /* Of a pretrained model, else 0: the length of its context, and the most that it was made for. */
-    uint64_t context, context_most;
 } pl_compiled;
 
 typedef struct pl_compile_options {
@@ -65,8 +63,7 @@ pl_status pl_advise(const pl_config *, const pl_compile_options *, const pl_comp
 pl_status pl_advise_refused(const pl_config *, const pl_compile_options *, pl_error *);
 
 /* ---- contexts.c ---- */
-/* Of a pretrained model that generates: the table of contexts, into the plan. */
-pl_status pl_look_at_contexts(const pl_config *, const pl_compile_options *, const pl_compiled *, pl_plan *,
-                              pl_error *);
+/* The table of contexts, into a plan that has a context. */
+pl_status pl_look_at_contexts(const pl_config *, const char *cache_folder, pl_plan *, pl_error *);
 
 #endif

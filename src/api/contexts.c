@@ -7,7 +7,6 @@
 
 #include "api/compile.h"
 #include "base/alloc.h"
-#include "base/causal_lm.h"
 #include "base/machine_file.h"
 #include "base/process.h"
 #include "base/units.h"
@@ -21,10 +20,9 @@ enum { PROMPT = 512 };
 
 typedef struct looking {
     const pl_config *config;
-    const pl_compile_options *o;
+    const char *cache_folder; /* of the calibration; NULL: none is kept */
     const pl_plan *plan;
     pl_rates rates;
-    uint64_t most; /* that the model was made for */
     pl_contexts *c;
 } looking;
 
@@ -53,7 +51,7 @@ static pl_status recall_rates(looking *l, bool *is_known, pl_error *err)
     char path[PL_FILE_PATH_MAX];
     pl_calibration *known;
     const pl_calibration_options o = {.team = l->plan->team};
-    const char *folder = l->o->cache_folder;
+    const char *folder = l->cache_folder;
     if (!folder || pl_machine_described()) return PL_OK;
     PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
     PL_TRY(pl_calibration_open(path, &o, &known, err));
@@ -142,7 +140,7 @@ static pl_status plan_row(looking *l, uint64_t length, pl_error *err)
 {
     char text[24];
     pl_plan *plan = NULL;
-    const pl_compile_options o = {.command = l->o->command, .unmeasured = true, .quick = true};
+    const pl_compile_options o = {.command = l->plan->command, .unmeasured = true, .quick = true};
     pl_config *c = pl_config_copy(l->config);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan for other contexts");
     snprintf(text, sizeof text, "%llu", (unsigned long long)length);
@@ -155,8 +153,9 @@ static pl_status plan_row(looking *l, uint64_t length, pl_error *err)
     return status == PL_E_BUDGET ? PL_OK : status; /* too long for any machine: no row */
 }
 
-static pl_status add_rows(looking *l, uint64_t own, pl_error *err)
+static pl_status add_rows(looking *l, pl_error *err)
 {
+    const uint64_t own = l->plan->context;
     static const uint64_t lengths[] = {512, 2048, 8192, 32768, 131072};
     bool has_own = false;
     for (size_t i = 0; i <= sizeof lengths / sizeof *lengths; i++) {
@@ -166,7 +165,7 @@ static pl_status add_rows(looking *l, uint64_t own, pl_error *err)
             l->c->own = l->c->count;
             add_row(l, l->plan, own);
         }
-        if (next != own && next <= l->most) PL_TRY(plan_row(l, next, err));
+        if (next != own && next <= l->plan->context_most) PL_TRY(plan_row(l, next, err));
     }
     return PL_OK;
 }
@@ -178,21 +177,20 @@ static void find_room(const pl_config *config, const pl_machine *m, pl_contexts 
     c->room = has_budget(config) ? "the budget" : ceiling.bound_by;
 }
 
-static pl_status look(looking *l, uint64_t own, pl_error *err)
+static pl_status look(looking *l, pl_error *err)
 {
     pl_machine machine;
     PL_TRY(pl_machine_planned(&machine, err));
     find_room(l->config, &machine, l->c);
     PL_TRY(find_rates(l, &machine, err));
-    return add_rows(l, own, err);
+    return add_rows(l, err);
 }
 
-pl_status pl_look_at_contexts(const pl_config *config, const pl_compile_options *o, const pl_compiled *found,
-                              pl_plan *plan, pl_error *err)
+pl_status pl_look_at_contexts(const pl_config *config, const char *cache_folder, pl_plan *plan, pl_error *err)
 {
-    looking l = {.config = config, .o = o, .plan = plan, .most = found->context_most, .c = pl_alloc(1, sizeof *l.c)};
+    looking l = {.config = config, .cache_folder = cache_folder, .plan = plan, .c = pl_alloc(1, sizeof *l.c)};
     if (!l.c) return pl_fail(err, PL_E_NOMEM, "no memory for the table of contexts");
-    const pl_status status = look(&l, found->context, err);
+    const pl_status status = look(&l, err);
     if (status == PL_OK)
         plan->contexts = l.c;
     else

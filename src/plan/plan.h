@@ -73,12 +73,14 @@ struct pl_plan {
     char data[PL_PLAN_DATA_BYTES]; /* what it is trained on, in words; likewise. "": nothing is said */
     char *config;                  /* the effective config as YAML */
     uint64_t numerics_hash;        /* of everything that decides the numbers of the run */
-    pl_facts identity;     /* hashes of what the data were made from when this was planned; none: no data are read */
-    pl_facts validation;   /* what this command evaluates of the validation part: the items, and what they stand for */
-    pl_words words;        /* of system and command; not a part of the text. Nothing in it: pl_words_plain */
-    int held;              /* descriptor of a file that a run reads (stream/data.h); of who planned alone. 0: none */
-    pl_work *work;         /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
-    pl_advice *advice;     /* on that work; not a part of the text. NULL: none was asked for */
+    pl_facts identity;   /* hashes of what the data were made from when this was planned; none: no data are read */
+    pl_facts validation; /* what this command evaluates of the validation part: the items, and what they stand for */
+    pl_words words;      /* of system and command; not a part of the text. Nothing in it: pl_words_plain */
+    int held;            /* descriptor of a file that a run reads (stream/data.h); of who planned alone. 0: none */
+    pl_work *work;       /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
+    pl_advice *advice;   /* on that work; not a part of the text. NULL: none was asked for */
+    uint64_t context,
+        context_most;      /* of a pretrained model: its length, and the most it was made for; likewise. 0: none */
     pl_contexts *contexts; /* of a pretrained model; not a part of the text. NULL: they were not looked at */
 };
 
