@@ -14,7 +14,7 @@ static const char commands[] =
     ;
 #undef PL_COMMAND_ROW
 
-enum { COMMAND, LONG, JSON, HTML, LOCK, GRAPH };
+enum { COMMAND, LONG, JSON, HTML, LOCK, GRAPH, MACHINE };
 static const pl_cli_option options[] = {
     [COMMAND] = {"--command", "NAME", "plan for %s; of a config without train, what it has", .words = commands + 1},
     [LONG] = {"--long", NULL,
@@ -24,6 +24,7 @@ static const pl_cli_option options[] = {
     [HTML] = {"--html", "FILE", "write the plan as a page with pictures (- for stdout, instead of the report)", true},
     [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text (- likewise)", true},
     [GRAPH] = {"--graph", NULL, "print the graph as text instead of the report", true},
+    [MACHINE] = {"--machine", "MACHINE", "plan for the machine in this file, which plimsoll machine wrote there"},
 };
 
 static const char about[] =
@@ -91,7 +92,9 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_command of;
     pl_plan *p = NULL;
     pl_prepared *prepared = NULL;
-    pl_status status = parse_command(in->arguments.value[COMMAND], in->config, &of, err);
+    const char *machine = in->arguments.value[MACHINE];
+    pl_status status = machine ? pl_machine_plan_for(machine, err) : PL_OK;
+    if (status == PL_OK) status = parse_command(in->arguments.value[COMMAND], in->config, &of, err);
     if (status == PL_OK) status = pl_command_require(of, in->config, err);
     if (status == PL_OK && in->arguments.value[LOCK] && pl_command_does(of, PL_USES_RESULTS))
         status = pl_cli_error(err, PL_E_USAGE, "--out-lock keeps a plan to run, and %s plans each shape when it is due",

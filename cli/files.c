@@ -31,14 +31,16 @@ static void add(list *l, const char *path, const char *name, pl_file_role role)
     if (l->count < USES_MAX) l->use[l->count++] = (pl_file_use){path, name, role};
 }
 
-/* Every option with a FILE is one to write; a DIR is a checkpoint to read, a PLAN a lock file. */
+/* Every option with a FILE is one to write; a DIR is a checkpoint to read, a PLAN a lock file, a MACHINE one of
+ * plimsoll machine. */
 static void add_words(list *l, const pl_cli_command *command, const pl_cli_arguments *a)
 {
     if (a->operand_count) add(l, a->operand[0], command->operands, PL_FILE_READ);
     for (size_t i = 0; i < command->body->option_count; i++) {
         const pl_cli_option *o = &command->body->options[i];
         if (o->value && strcmp(o->value, "FILE") == 0) add(l, a->value[i], o->name, PL_FILE_WRITTEN);
-        if (o->value && strcmp(o->value, "PLAN") == 0) add(l, a->value[i], o->name, PL_FILE_READ);
+        if (o->value && (strcmp(o->value, "PLAN") == 0 || strcmp(o->value, "MACHINE") == 0))
+            add(l, a->value[i], o->name, PL_FILE_READ);
         if (o->value && strcmp(o->value, "DIR") == 0) add(l, a->value[i], o->name, PL_FILE_CLOSED);
     }
 }

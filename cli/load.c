@@ -34,7 +34,7 @@ static bool make_folders(char *path, size_t from)
 
 /* No home, or one that is relative, missing or not writable: there is no cache, and that is fine. A home is never made:
  * where there is none (a service's account has /nonexistent), none is wanted. $XDG_CACHE_HOME is made. */
-static void find_cache(char path[PATH_MAX])
+const char *pl_cli_find_cache(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     size_t there = 0;
@@ -46,6 +46,7 @@ static void find_cache(char path[PATH_MAX])
         there = strlen(home);
     }
     if (n < 0 || n >= PATH_MAX || !make_folders(path, there) || access(path, R_OK | W_OK | X_OK)) path[0] = 0;
+    return path[0] ? path : NULL;
 }
 
 const char *pl_cli_cache(const pl_cli_input *in) { return in->cache[0] ? in->cache : NULL; }
@@ -99,6 +100,44 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     return pl_config_set(config, "run.out", folder, "the folder of the run", err);
 }
 
+/* ---- pretrained models ---- */
+
+/* Where Hugging Face's libraries keep downloads; NULL: no variable says so. */
+static const char *find_hub(char path[PATH_MAX])
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"HF_HUB_CACHE", ""},
+                  {"HUGGINGFACE_HUB_CACHE", ""},
+                  {"HF_HOME", "/hub"},
+                  {"XDG_CACHE_HOME", "/huggingface/hub"},
+                  {"HOME", "/.cache/huggingface/hub"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *folder = getenv(places[i].variable);
+        if (!folder || !*folder) continue;
+        const int n = snprintf(path, PATH_MAX, "%s%s", folder, places[i].below);
+        return n > 0 && n < PATH_MAX ? path : NULL;
+    }
+    return NULL;
+}
+
+static pl_status find_model(const char *name, char path[PATH_MAX], pl_error *err)
+{
+    char hub[PATH_MAX];
+    return pl_model_find(name, find_hub(hub), path, PATH_MAX, err);
+}
+
+/* A config may name its model so, too. */
+static pl_status find_source(pl_config *config, pl_error *err)
+{
+    char source[PATH_MAX], path[PATH_MAX];
+    pl_status status = pl_cli_setting(config, "model", "source", source, sizeof source, err);
+    if (status != PL_OK || !source[0] || strcmp(source, "none") == 0) return status;
+    status = find_model(source, path, err);
+    if (status != PL_OK || strcmp(source, path) == 0) return status;
+    return pl_config_set(config, "model.source", path, "model.source", err);
+}
+
 /* A pretrained model's folder has config.json in place of a run's config.yaml. */
 static bool is_model(const char *folder)
 {
@@ -114,10 +153,13 @@ static bool is_model(const char *folder)
 
 static pl_status load_path(pl_config *config, const char *path, pl_error *err)
 {
+    char found[PATH_MAX];
     struct stat info;
     int known = stat(path, &info);
-    if (known != 0 && (errno == ENOENT || errno == ENOTDIR))
-        return pl_cli_error(err, PL_E_CONFIG, "%s: there is no such config file and no such folder of a run", path);
+    if (known != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        const pl_status status = find_model(path, found, err);
+        return status == PL_OK ? pl_config_load_file(config, found, err) : status;
+    }
     if (known != 0 && errno == EIO)
         return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
     const bool is_run = known == 0 && S_ISDIR(info.st_mode) && !is_model(path);
@@ -153,7 +195,7 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     *in = (pl_cli_input){.config = pl_config_create()};
     if (!in->config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
     pl_signals_leave();
-    find_cache(in->cache);
+    (void)pl_cli_find_cache(in->cache);
     int own, rest;
     pl_status status = pl_cli_own_first(command, argc, argv, &own, err);
     rest = argc - own;
@@ -162,6 +204,7 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     if (status == PL_OK) status = pl_cli_parse(command, argc, argv, &in->arguments, err);
     if (status == PL_OK) status = load(command, at, in, err);
     if (status == PL_OK) status = pl_config_apply_env(in->config, environ, err);
+    if (status == PL_OK && command->body != &pl_cli_config) status = find_source(in->config, err);
     if (status == PL_OK && command->config >= PL_CLI_PLANS)
         status = check_command(command, &in->arguments, in->config, err);
     if (status == PL_OK) status = pl_config_check(in->config, err);

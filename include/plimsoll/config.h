@@ -23,6 +23,10 @@ PL_API void pl_config_destroy(pl_config *);          /* NULL is fine */
  * one, in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable
  * or option. A pretrained model stands for the config that names it: a folder that has a config.json, a GGUF file. */
 PL_API pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
+/* The path that a model's name means, into room bytes: the name itself where a file or folder is there, else, for a
+ * name such as "Qwen/Qwen2.5-0.5B", its newest download in `hub`, the cache of Hugging Face's libraries (NULL: there is
+ * none). PL_E_CONFIG: there is neither; the sentence says which files to fetch. */
+PL_API PL_MUST_USE pl_status pl_model_find(const char *name, const char *hub, char *path, size_t room, pl_error *);
 /* "section.key" as on the command line; origin is the name that errors give to the source of the value. */
 PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, const char *origin, pl_error *);
 /* Takes every option it knows out of argv; what remains, in order, is argv[0 … *argc). */

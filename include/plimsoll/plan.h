@@ -132,8 +132,9 @@ PL_API PL_MUST_USE pl_status pl_work_check(const pl_config *, pl_command, pl_err
 PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                           void *context, pl_plan **, pl_error *);
 /* Adds advice to a training plan, for its report: all of its work, what bounds the time, what single changes would
- * bring (each is planned, nothing is measured), risks with figures, and what is safe. Other plans already have it, or
- * need none: PL_OK. The config is the plan's. */
+ * bring (each is planned, nothing is measured), risks with figures, and what is safe. To a plan of a pretrained model
+ * that generates: what other contexts would take. Other plans already have advice, or need none: PL_OK. The config is
+ * the plan's. */
 PL_API PL_MUST_USE pl_status pl_plan_advise(const pl_config *, const char *cache_folder, pl_plan *, pl_error *);
 /* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) only another
  * machine may be able to hold it. A caller that is about to run uses pl_plan_make_here, which at once refuses a model

@@ -25,6 +25,7 @@
 #include "plimsoll/export.h"
 #include "plimsoll/fit.h"
 #include "plimsoll/infer.h"
+#include "plimsoll/machine.h"
 #include "plimsoll/place.h"
 #include "plimsoll/plan.h"
 #include "plimsoll/recompute.h"

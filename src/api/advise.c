@@ -10,6 +10,7 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
+#include "base/machine_file.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "config/schema.h"
@@ -321,7 +322,7 @@ static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *
     if (v->group) PL_TRY(v->data->kind->choose(v->data, v->group - 1, err));
     if (!count_samples(v)) return PL_OK;
     PL_TRY(pl_config_run_folder(v->config, v->out, sizeof v->out, err));
-    PL_TRY(pl_machine_read("", &v->machine, err));
+    PL_TRY(pl_machine_planned(&v->machine, err));
     v->a->cores = fmin(v->machine.cores_allowed, v->machine.cores_quota);
     PL_TRY(pl_advise_stages(v, err));
     PL_TRY(pl_advise_risks(v, err));
@@ -436,6 +437,8 @@ static pl_status look_over_all(const pl_config *config, const pl_compile_options
 pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_plan *plan, pl_error *err)
 {
     const pl_work *w = plan->work;
+    if (plan->context_most && plan->command == PL_COMMAND_GENERATE)
+        return pl_look_at_contexts(config, cache_folder, plan, err);
     if (!w || !w->trains) return PL_OK;
     const pl_compiled found = {.time = {w->seconds, w->low, w->high, w->busy, w->measured == 0},
                                .measured = w->measured > 0,

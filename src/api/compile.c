@@ -14,6 +14,7 @@
 #include "api/compile.h"
 #include "api/compiler.h"
 #include "base/alloc.h"
+#include "base/machine_file.h"
 #include "run/trace.h"
 #include "systems/files.h"
 #include "systems/infer.h"
@@ -110,7 +111,7 @@ static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error
 pl_status pl_compiler_open_times(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_error *err)
 {
     const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
-    if (o->unmeasured || !(trains || c->fit.repeated)) return PL_OK;
+    if (o->unmeasured || pl_machine_described() || !(trains || c->fit.repeated)) return PL_OK;
     c->measured |= !trains && o->here && !pl_fit_is_open(&c->fit, PL_CHOICE_MICRO_BATCH);
     return pl_compiler_open_calibration(c, given, o, err);
 }
@@ -158,7 +159,7 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     c->told = (pl_told){o->progress, o->context};
     PL_TRY(pl_config_check(given, err));
     PL_TRY(pl_compiler_go_on(c, err));
-    PL_TRY(pl_machine_read("", &c->machine, err));
+    PL_TRY(pl_machine_planned(&c->machine, err));
     PL_TRY(open_data(c, o, err));
     PL_TRY(pl_settings_fill(c->config, c->command, c->data, &c->settings, err));
     PL_TRY(check_trace(&c->settings, err));

@@ -62,4 +62,8 @@ pl_status pl_advise(const pl_config *, const pl_compile_options *, const pl_comp
 /* Nothing fits the budget: the options that would make it fit, behind the sentence. Returns PL_E_BUDGET. */
 pl_status pl_advise_refused(const pl_config *, const pl_compile_options *, pl_error *);
 
+/* ---- contexts.c ---- */
+/* The table of contexts, into a plan that has a context. */
+pl_status pl_look_at_contexts(const pl_config *, const char *cache_folder, pl_plan *, pl_error *);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "api/compiler.h"
 #include "base/alloc.h"
+#include "base/causal_lm.h"
 #include "base/size.h"
 #include "ir/op.h"
 #include "store/block_sink.h"
@@ -100,8 +101,10 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
     p->words = *c->settings.run.words;
-    if (c->data->source || c->data->at_once) p->identity = c->data->identity;
+    if (c->data->source || c->data->at_once || c->data->brought) p->identity = c->data->identity;
     p->validation = c->data->validation;
+    p->context = pl_facts_value(&c->data->extents, PL_FACT_CONTEXT, 0);
+    p->context_most = pl_facts_value(&c->data->extents, PL_FACT_CONTEXT_MOST, 0);
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));

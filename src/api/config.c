@@ -1,5 +1,6 @@
 /* The config of the public header, as texts and files. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/schema.h"
+#include "pretrained/pretrained.h"
 #include "systems/infer.h"
 #include "systems/system.h"
 
@@ -73,6 +75,14 @@ pl_status pl_text_copy(const char *path, int descriptor, pl_error *err)
     if (status == PL_OK) return pl_file_commit(&w, err);
     pl_file_abandon(&w);
     return status;
+}
+
+pl_status pl_model_find(const char *name, const char *hub, char *path, size_t room, pl_error *err)
+{
+    char found[PL_FILE_PATH_MAX];
+    PL_TRY(pl_pretrained_find(name, hub, found, err));
+    if ((size_t)snprintf(path, room, "%s", found) < room) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", found);
 }
 
 /* A file name may be any bytes, a YAML text may not: a kept config that cannot be read back would lose the run. */

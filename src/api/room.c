@@ -6,7 +6,7 @@
 
 #include "api/choice.h"
 #include "api/compiler.h"
-#include "base/machine.h"
+#include "base/machine_file.h"
 #include "base/size.h"
 #include "config/schema.h"
 #include "fit/result.h"
@@ -175,7 +175,7 @@ pl_status pl_plan_check_machine(const pl_plan *plan, pl_error *err)
 {
     pl_machine machine;
     pl_machine_need need = need_of(plan);
-    PL_TRY(pl_machine_read("", &machine, err));
+    PL_TRY(pl_machine_planned(&machine, err));
     return pl_machine_check_limits(&machine, &need, err);
 }
 

@@ -26,6 +26,8 @@ enum {
 
 /* In the extents of data: the tokens that a text can have, its prompt among them. */
 #define PL_FACT_CONTEXT "context"
+/* Likewise: the most that a pretrained model was made for. */
+#define PL_FACT_CONTEXT_MOST "context_most"
 
 typedef enum pl_rope_kind {
     PL_ROPE_DEFAULT,

@@ -1,5 +1,7 @@
 #include "base/isa.h"
 
+#include "base/machine_file.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -52,8 +54,19 @@ static bool has_tiles(void)
 }
 #endif
 
+static bool is_described;
+static pl_isa described_best, described_fastest;
+static int described_extras;
+
+void pl_isa_describe(pl_isa best, pl_isa fastest, int extras)
+{
+    is_described = true;
+    described_best = best, described_fastest = fastest, described_extras = extras;
+}
+
 pl_isa pl_isa_of_machine(void)
 {
+    if (is_described) return described_best;
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -95,6 +108,7 @@ static bool has_avx_vnni(void)
 int pl_isa_extras(pl_isa isa)
 {
     int extras = 0;
+    if (is_described) return isa == described_fastest ? described_extras : 0;
 #if defined(__x86_64__)
     const pl_isa best = pl_isa_of_machine(), used = isa < best ? isa : best;
     if (used == PL_ISA_AVX2 && has_avx_vnni()) extras |= PL_ISA_VNNI;
@@ -122,6 +136,7 @@ static bool is_intel(void)
 pl_isa pl_isa_fastest(void)
 {
     const pl_isa best = pl_isa_of_machine();
+    if (is_described) return described_fastest;
 #if defined(__x86_64__)
     if (best == PL_ISA_AVX512_BF16 && is_intel()) return PL_ISA_AVX512;
 #endif

@@ -33,9 +33,18 @@ static void read_processor(const char *root, pl_machine *m)
         const char *colon = strchr(line, ':');
         if (colon && strncmp(line, "model name", 10) == 0)
             snprintf(m->cpu_name, sizeof m->cpu_name, "%s", colon + 1 + strspn(colon + 1, " \t"));
+        if (colon && strncmp(line, "cpu MHz", 7) == 0) m->hertz = 1e6 * (double)strtoull(colon + 1, NULL, 10);
         if (colon && strncmp(line, "flags", 5) == 0) m->is_virtual = strstr(colon, " hypervisor") != NULL;
     }
     pl_procfile_close(&f);
+}
+
+/* Of a core that is idle /proc/cpuinfo tells a low clock. */
+static void read_clock(const char *root, pl_machine *m)
+{
+    char path[PATH_BYTES], text[64];
+    snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", root);
+    if (pl_procfile_read_line(path, text, sizeof text) == 0) m->hertz = 1e3 * (double)strtoull(text, NULL, 10);
 }
 
 /* "32768K" of the largest. (sysconf asks the processor, whose answer in a virtual machine may be that of the whole
@@ -60,14 +69,19 @@ static int count_allowed_cores(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+void pl_machine_find_cores(pl_machine *m)
+{
+    m->cores = m->cores_allowed;
+    if (m->cores_quota < m->cores) m->cores = (int)ceil(m->cores_quota);
+    if (m->cores < 1) m->cores = 1;
+}
+
 static void count_cores(pl_machine *m)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     m->cores_online = online > 0 ? (int)online : 1;
     m->cores_allowed = count_allowed_cores();
-    m->cores = m->cores_allowed;
-    if (m->cores_quota < m->cores) m->cores = (int)ceil(m->cores_quota);
-    if (m->cores < 1) m->cores = 1;
+    pl_machine_find_cores(m);
 }
 
 /* A container's /proc may hold processes only (subset=pid); the call knows no page cache, so what is free is the least
@@ -141,6 +155,7 @@ pl_status pl_machine_read(const char *root, pl_machine *m, pl_error *err)
 {
     *m = (pl_machine){0};
     read_processor(root, m);
+    read_clock(root, m);
     read_cache(root, m);
     m->isa = pl_isa_of_machine();
     PL_TRY(read_memory(root, m, err));

@@ -20,6 +20,7 @@ typedef struct pl_machine {
     char cpu_name[96]; /* "model name" of /proc/cpuinfo: with isa and kernel the key of the calibration cache */
     bool is_virtual;   /* its cores belong to a host, which may share them with other guests unseen */
     pl_isa isa;
+    double hertz;         /* the highest clock that the system names; 0: none */
     uint64_t cache_bytes; /* of the first core's last level; 0: not told */
     int cores_online;
     int cores_allowed;  /* by the affinity mask */
@@ -42,6 +43,7 @@ typedef struct pl_machine {
 } pl_machine;
 
 pl_status pl_machine_read(const char *root, pl_machine *, pl_error *);
+void pl_machine_find_cores(pl_machine *); /* cores, from those that are allowed and the quota */
 
 /* `budget: auto`: the least of available RAM, cgroup room and process limits, less a reserve for everything else on
  * this machine. */

@@ -98,10 +98,17 @@ double pl_calibration_seconds(pl_calibration *, const pl_graph *, const pl_node 
  * it, so it comes first. PL_E_NOMEM. */
 pl_status pl_calibration_find_rates(pl_calibration *, const pl_graph *, pl_error *);
 pl_rates pl_calibration_rates(const pl_calibration *); /* zeros: not found */
+/* For who measures nothing: the rates that are in the table. False: there is none of f32, or none of memory
+ * that was measured on a quiet machine. */
+bool pl_calibration_recall_rates(pl_calibration *);
 /* Has the team its cores to itself just now? A look of some hundredths of a second. */
 bool pl_calibration_is_quiet(const pl_calibration *);
 /* Is there a rate to measure, or something of a busy machine, which asks for such a look? */
 bool pl_calibration_will_compute(pl_calibration *, const pl_graph *);
+
+/* ---- guess.c ---- */
+/* What such a team does at most by its instruction set and clock (0: not known), where nothing was measured. */
+pl_rates pl_rates_guess(pl_team, double hertz);
 
 /* ---- estimate.c ---- */
 /* What one execution takes, told of every node: as it was measured; or, where it was not, or was disturbed and is far

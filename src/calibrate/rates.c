@@ -219,4 +219,25 @@ pl_status pl_calibration_find_rates(pl_calibration *c, const pl_graph *g, pl_err
     return find_bytes(c, err);
 }
 
+/* What others slowed down while it was measured is not known. Of operations a thread's own time told, which others do
+ * not slow down. */
+static double recall(pl_calibration *c, const char *key, bool may_be_disturbed)
+{
+    const pl_calibration_entry *e = is_there(c, key) ? pl_calibration_find(c, key) : NULL;
+    const bool is_disturbed = e && e->busy >= PL_CALIBRATION_BUSY && !may_be_disturbed;
+    return e && e->seconds > 0 && !is_disturbed ? UNIT / e->seconds : 0;
+}
+
+bool pl_calibration_recall_rates(pl_calibration *c)
+{
+    char key[PL_CALIBRATION_KEY_BYTES];
+    for (int what = 0; what < PL_ARITHMETIC_COUNT; what++) {
+        operations_key(c, (pl_arithmetic)what, key);
+        c->rates.operations[what] = recall(c, key, true);
+    }
+    print_key(c, "memory", bytes_to_read(c), key);
+    c->rates.bytes = recall(c, key, false);
+    return c->rates.operations[PL_ARITHMETIC_F32] > 0 && c->rates.bytes > 0;
+}
+
 pl_rates pl_calibration_rates(const pl_calibration *c) { return c->rates; }

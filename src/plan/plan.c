@@ -22,6 +22,7 @@ void pl_plan_destroy(pl_plan *p)
     pl_pool_destroy(p->names);
     pl_work_destroy(p->work);
     pl_free(p->advice);
+    pl_free(p->contexts);
     if (p->held) close(p->held);
     pl_free(p);
 }

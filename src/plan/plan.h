@@ -19,6 +19,7 @@
 #include "ir/properties.h"
 #include "kernels/team.h"
 #include "plan/advice.h"
+#include "plan/contexts.h"
 #include "plan/work.h"
 
 enum { PL_PLAN_ALIGNMENT = 64, PL_PLAN_DISK_ROWS_MAX = 8 };
@@ -78,6 +79,9 @@ struct pl_plan {
     int held;            /* descriptor of a file that a run reads (stream/data.h); of who planned alone. 0: none */
     pl_work *work;       /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
     pl_advice *advice;   /* on that work; not a part of the text. NULL: none was asked for */
+    uint64_t context,
+        context_most;      /* of a pretrained model: its length, and the most it was made for; likewise. 0: none */
+    pl_contexts *contexts; /* of a pretrained model; not a part of the text. NULL: they were not looked at */
 };
 
 /* Seconds that one execution of a node takes; negative: not known. */

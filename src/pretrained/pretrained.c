@@ -11,13 +11,22 @@
 
 /* ---- names ---- */
 
+/* A mistyped file is no model's name. */
+static bool is_file_name(const char *name)
+{
+    static const char *const ends[] = {".gguf", ".yaml", ".yml", ".json", ".safetensors"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (pl_ends_with(name, ends[i])) return true;
+    return false;
+}
+
 /* "ORG/NAME" or "NAME", as the hub has them. */
 static bool is_hub_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const size_t org = strspn(name, letters);
-    if (org == 0 || *name == '.' || *name == '-') return false;
-    if (!name[org]) return !pl_ends_with(name, ".gguf");
+    if (org == 0 || *name == '.' || *name == '-' || is_file_name(name)) return false;
+    if (!name[org]) return true;
     const size_t rest = name[org] == '/' ? strspn(name + org + 1, letters) : 0;
     return rest > 0 && !name[org + 1 + rest] && !strstr(name, "..");
 }
@@ -59,13 +68,28 @@ static pl_status find_download(const char *name, const char *hub, char path[PL_F
 
 static pl_status not_there(const char *name, const char *hub, pl_error *err)
 {
-    if (!is_hub_name(name)) return pl_fail(err, PL_E_DATA, "%s: there is no such folder or file", name);
-    return pl_fail(err, PL_E_DATA,
-                   "%s: there is no such folder, and %s%s; fetch config.json, generation_config.json, tokenizer.json, "
-                   "tokenizer_config.json, chat_template.jinja (where it is there) and model.safetensors (or "
-                   "model.safetensors.index.json and all files that it names) from "
-                   "https://huggingface.co/%.200s/tree/main into one folder, and give the path of that folder",
-                   name, hub ? "no download of it in " : "no cache of downloads is known", hub ? hub : "", name);
+    if (!is_hub_name(name)) return pl_fail(err, PL_E_CONFIG, "%s: there is no such file or folder", name);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: there is no such file or folder, and %s%s; if a model of Hugging Face's hub is meant, fetch "
+                   "config.json, generation_config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja "
+                   "(where it is there) and model.safetensors (or model.safetensors.index.json and all files that it "
+                   "names) from https://huggingface.co/%.200s/tree/main into one folder, and give the path of that "
+                   "folder",
+                   name, hub ? "no download of such a model in " : "no cache of downloads is known", hub ? hub : "",
+                   name);
+}
+
+static pl_status check_download(const char *name, const char *path, pl_error *err)
+{
+    char config[PL_FILE_PATH_MAX];
+    bool is_there;
+    PL_TRY(pl_path_join(config, sizeof config, path, "config.json", err));
+    PL_TRY(pl_file_look(config, &is_there, err));
+    if (is_there) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: its download in %s has no config.json; fetch the rest of its files, or, where they are in "
+                   "GGUF, give the path of one",
+                   name, path);
 }
 
 pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *err)
@@ -77,7 +101,7 @@ pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FIL
         return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", name);
     }
     if (hub && is_hub_name(name)) PL_TRY(find_download(name, hub, path, &is_there, err));
-    return is_there ? PL_OK : not_there(name, hub, err);
+    return is_there ? check_download(name, path, err) : not_there(name, hub, err);
 }
 
 /* ---- files and sources ---- */

@@ -23,7 +23,7 @@ typedef struct pl_pretrained pl_pretrained;
 
 /* The folder or file that a name means: the path itself where something is there, else, for a name such as
  * "Qwen/Qwen2.5-0.5B", its newest download in `hub`, the cache of Hugging Face's libraries ("~/.cache/huggingface/hub";
- * NULL: there is none). PL_E_DATA: a sentence that says which files to fetch, and from where. */
+ * NULL: there is none). PL_E_CONFIG: a sentence that says which files to fetch, and from where. */
 pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *);
 
 /* A folder, or a .gguf file. PL_E_UNSUPPORTED names everything that the model needs and Plimsoll lacks; PL_E_DATA: the
@@ -65,6 +65,11 @@ enum { PL_PRETRAINED_STAGING_MIN = 4096 }; /* a megabyte reads faster */
  * for `to`. Asks for no memory; several threads may read, each with its own staging. */
 pl_status pl_pretrained_read(const pl_pretrained *, const pl_pretrained_tensor *, pl_encoding to, void *into,
                              void *staging, size_t staging_bytes, pl_error *);
+
+/* A number that tells this model from others: of config.json, of all that a file has before its numbers, and of a page
+ * in the middle of each tensor. A plan keeps it. The staging is as above; asks for no memory. PL_E_DATA. */
+pl_status pl_pretrained_identify(const pl_pretrained *, void *staging, size_t staging_bytes, uint64_t *hash,
+                                 pl_error *);
 
 /* ---- what comes with a model ---- */
 

@@ -9,6 +9,7 @@
 #include "base/locale.h"
 #include "base/units.h"
 #include "report/advice.h"
+#include "report/contexts.h"
 #include "report/html.h"
 #include "report/interval.h"
 #include "report/map.h"
@@ -458,6 +459,7 @@ pl_status pl_report_add_plan(pl_report_page *g, pl_doc *d, pl_error *err)
     add_disk(g, d);
     if (p->work) pl_report_add_work(p->work, pl_plan_words_of(p), d);
     if (p->advice) pl_report_add_advice(p, d);
+    if (p->contexts) pl_report_add_contexts(p, d);
     add_measured(g, d);
     PL_TRY(pl_report_add_tables(g, d, err));
     PL_TRY(add_times(p, d, err));

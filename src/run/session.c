@@ -69,8 +69,8 @@ static pl_status check_identity(const pl_session *s, pl_error *err)
         const bool is_weights = s->o.data->weights && strcmp(name, PL_FACT_WEIGHTS) == 0;
         if (pl_facts_value(now, name, 0) != planned->fact[i].value)
             return pl_fail(err, PL_E_DATA,
-                           "%s: has changed since planning: another command made it anew, with another %s; start this "
-                           "one again, or plan anew if you gave a lock file",
+                           "%s: has changed since planning: it was made anew, with another %s; start this command "
+                           "again, or plan anew if you gave a lock file",
                            is_weights ? s->o.data->weights : s->o.data->path, name);
     }
     return PL_OK;
@@ -78,8 +78,8 @@ static pl_status check_identity(const pl_session *s, pl_error *err)
 
 static pl_status open_ring(pl_session *s, pl_error *err)
 {
+    if (s->o.data->source || s->o.data->brought) PL_TRY(check_identity(s, err));
     if (!s->o.data->source) return PL_OK;
-    PL_TRY(check_identity(s, err));
     PL_TRY(pl_session_check_ids(s, err));
     pl_ring_options ro = pl_session_ring_options(s->o.data->source, s->settings);
     ro.stack_bytes = s->o.plan->process.thread_stack_reserved_bytes;

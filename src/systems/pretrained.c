@@ -88,17 +88,20 @@ static pl_status find_context(const pl_config *c, const pl_causal_lm *m, uint64_
 
 static pl_status open_model(pretrained_data *d, const pl_config *c, pl_error *err)
 {
-    uint64_t context;
+    uint64_t context, identity;
     pl_data *data = &d->text.data;
     d->staging = pl_alloc(1, STAGING_BYTES);
     if (!d->staging) return pl_fail(err, PL_E_NOMEM, "no memory to read the weights of %s", c->model.source);
     PL_TRY(pl_pretrained_open(c->model.source, &d->model, err));
     const pl_causal_lm *m = pl_pretrained_model(d->model);
     PL_TRY(find_context(c, m, &context, err));
+    PL_TRY(pl_pretrained_identify(d->model, d->staging, STAGING_BYTES, &identity, err));
     d->weights = (pl_brought_weights){d, match_weight, read_weight};
     data->brought = &d->weights;
+    pl_facts_add(&data->identity, "pretrained_model", pl_fact_of_hash(identity));
     pl_facts_add(&data->extents, "vocab", (uint64_t)m->vocab);
     pl_facts_add(&data->extents, PL_FACT_CONTEXT, context);
+    pl_facts_add(&data->extents, PL_FACT_CONTEXT_MOST, (uint64_t)m->context);
     return PL_OK;
 }
 

@@ -29,6 +29,8 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import pretrained_models
 from io_tests import difference, leftovers
 from soak import share_of
 
@@ -62,6 +64,8 @@ CASES = {
     "plan-fit": (PREPARED, "plan c.yaml --micro_batch auto"),
     "plan-small": (PREPARED, "plan c.yaml --budget 6MB --micro_batch auto"),
     "plan-measure": (PREPARED_MLP, "plan mlp.yaml --graph"),
+    "plan-pretrained": ([], "plan model --json"),
+    "plan-elsewhere": (["machine --output m.json"], "plan model --machine m.json"),
     "fit": (PREPARED, "fit c.yaml"),
     "fit-json": (PREPARED_MLP, "fit mlp.yaml --json"),
     "fit-html": (PREPARED_MLP, "fit mlp.yaml --html page.html --lock plan.lock"),
@@ -142,6 +146,8 @@ CASES = {
     "wrong-value": ([], "plan c.yaml --width 0"),
     "wrong-text": ([], "plan c.yaml --text none.txt"),
     "wrong-csv": ([], "place wrong.csv"),
+    "wrong-machine": ([], "plan model --machine wrong.json"),
+    "wrong-model": ([], "plan org/none"),
     "wrong-lines": (TRAINED, "infer out text.txt --npy rows"),
     "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
 }
@@ -170,6 +176,7 @@ class Failure(Exception):
 
 
 def write_inputs(folder):
+    pretrained_models.Model().save(os.path.join(folder, "model"))
     source = random.Random(1)
     words = ["the", "ship", "sea", "line", "load", "deep", "wind", "of", "men"]
     with open(os.path.join(folder, "text.txt"), "w") as file:

@@ -63,6 +63,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
                 {"top", &pl_cli_top},
                 {"synth", &pl_cli_synth},
                 {"draw", &pl_cli_draw},
+                {"machine", &pl_cli_machine},
                 {"doctor", &pl_cli_doctor},
                 {"config", &pl_cli_config},
                 {"completion", &pl_cli_completion},

@@ -138,20 +138,25 @@ static void test_find(void **state)
     assert_int_equal(pl_folder_create(in_folder("hub/models--org--a.b/snapshots/0123abcd"), &err), PL_OK);
     assert_int_equal(pl_folder_create(in_folder("hub/models--org--a.b/refs"), &err), PL_OK);
     tiny_write_text(in_folder("hub/models--org--a.b/refs"), "main", "0123abcd");
+    assert_int_equal(pl_pretrained_find("org/a.b", hub, path, &err), PL_E_CONFIG);
+    assert_non_null(strstr(err.text, "snapshots/0123abcd has no config.json"));
+    tiny_write_text(in_folder("hub/models--org--a.b/snapshots/0123abcd"), "config.json", "{}");
     assert_int_equal(pl_pretrained_find("org/a.b", hub, path, &err), PL_OK);
     assert_string_equal(path, in_folder("hub/models--org--a.b/snapshots/0123abcd"));
     assert_int_equal(pl_pretrained_find(there, NULL, path, &err), PL_OK);
     assert_string_equal(path, there);
-    assert_int_equal(pl_pretrained_find("org/other", hub, path, &err), PL_E_DATA);
+    assert_int_equal(pl_pretrained_find("org/other", hub, path, &err), PL_E_CONFIG);
     assert_non_null(strstr(err.text, "https://huggingface.co/org/other/tree/main"));
     assert_non_null(strstr(err.text, hub));
-    assert_int_equal(pl_pretrained_find("org/a.b", NULL, path, &err), PL_E_DATA);
-    assert_int_equal(pl_pretrained_find("a/b/c", hub, path, &err), PL_E_DATA);
+    assert_int_equal(pl_pretrained_find("org/a.b", NULL, path, &err), PL_E_CONFIG);
+    assert_int_equal(pl_pretrained_find("a/b/c", hub, path, &err), PL_E_CONFIG);
     assert_null(strstr(err.text, "huggingface.co"));
-    assert_int_equal(pl_pretrained_find("../a.b", hub, path, &err), PL_E_DATA);
+    assert_int_equal(pl_pretrained_find("../a.b", hub, path, &err), PL_E_CONFIG);
+    assert_null(strstr(err.text, "huggingface.co"));
+    assert_int_equal(pl_pretrained_find("runs/gpt.yaml", hub, path, &err), PL_E_CONFIG);
     assert_null(strstr(err.text, "huggingface.co"));
     tiny_write_text(in_folder("hub/models--org--a.b/refs"), "main", "../../../etc");
-    assert_int_equal(pl_pretrained_find("org/a.b", hub, path, &err), PL_E_DATA);
+    assert_int_equal(pl_pretrained_find("org/a.b", hub, path, &err), PL_E_CONFIG);
 }
 
 /* Files of a download are links to where their contents are kept. */
