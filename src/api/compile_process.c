@@ -100,7 +100,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
     p->words = *c->settings.run.words;
-    if (c->data->source || c->data->at_once) p->identity = c->data->identity;
+    if (c->data->source || c->data->at_once || c->data->held) p->identity = c->data->identity;
     p->validation = c->data->validation;
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
