@@ -47,14 +47,6 @@ static pl_status parse_command(const char *name, const pl_config *config, pl_com
     return pl_cli_error(err, PL_E_USAGE, "--command: %.60s is none of %s", name, names);
 }
 
-/* Not those of the config's first command, where --command names another. */
-static pl_status check_options(const pl_cli_arguments *a, const pl_config *config, pl_error *err)
-{
-    pl_command of;
-    const pl_status status = parse_command(a->value[COMMAND], config, &of, err);
-    return status == PL_OK ? pl_command_check_options(of, config, err) : status;
-}
-
 static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *path, pl_error *err)
 {
     char *text = NULL;
@@ -104,6 +96,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     if (status == PL_OK && in->arguments.value[LOCK] && pl_command_does(of, PL_USES_RESULTS))
         status = pl_cli_error(err, PL_E_USAGE, "--out-lock keeps a plan to run, and %s plans each shape when it is due",
                               pl_command_name(of));
+    if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_look_at_plan(command->name, in, of, &talk, &prepared, &p, err);
@@ -125,8 +118,5 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
-const pl_cli_body pl_cli_plan = {.text = about,
-                                 .options = options,
-                                 .option_count = sizeof options / sizeof *options,
-                                 .run = run,
-                                 .check_options = check_options};
+const pl_cli_body pl_cli_plan = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};
