@@ -1,6 +1,6 @@
 /* How well a pretrained model foretells texts, and which of several choices it finds likely after a prompt. Tokens go
- * through the cache of keys and values in pieces of as many as the program "score" takes; a piece of which nothing is
- * judged goes through "prefill", which makes no logits. Texts by one of two protocols:
+ * through the cache of keys and values in pieces: those of which nothing is judged by the program "prefill", which makes
+ * no logits, the others by "score", which takes fewer at a time. Texts by one of two protocols:
  *
  *   chunks    all ids, one after the other, in chunks of c (the rest is dropped); of each the places c/2+1 … c−1 are
  *             judged, and a chunk begins with bos where the tokenizer puts one before a text. As llama-perplexity.
@@ -30,10 +30,11 @@ typedef struct choice {
 typedef struct scoring {
     pl_session *s;
     pl_id score, prefill;
-    int32_t *tokens, *targets, *ahead; /* inputs of both, [piece] */
-    const float *losses;               /* [piece] */
-    uint64_t piece, window;            /* tokens */
-    int32_t *id, *held;                /* [window] what goes through the model, and what the cache has of it */
+    int32_t *tokens, *targets;    /* of "score", [piece] */
+    const float *losses;          /* [piece] */
+    int32_t *ahead;               /* of "prefill", [step] */
+    uint64_t piece, step, window; /* tokens */
+    int32_t *id, *held;           /* [window] what goes through the model, and what the cache has of it */
     uint64_t held_count;
     uint64_t count, fresh; /* of a text: ids in the window, and the first that was not judged yet */
     double sum, squares;   /* of the losses so far */
@@ -49,16 +50,12 @@ typedef struct scoring {
 
 /* Targets of the piece from `start` on: the tokens at the places from `judged` on, each told by the one before it.
  * Places before `from` were there before: the last piece of a full window begins earlier, and writes them again. */
-static bool set_targets(scoring *g, uint64_t start, uint64_t from, uint64_t judged, uint64_t count)
+static void set_targets(scoring *g, uint64_t start, uint64_t from, uint64_t judged, uint64_t count)
 {
-    bool any = false;
     for (uint64_t i = 0; i < g->piece; i++) {
         const uint64_t place = start + i + 1;
-        const bool is_judged = place > from && place >= judged && place < count;
-        g->targets[i] = is_judged ? g->id[place] : -1;
-        any |= is_judged;
+        g->targets[i] = place > from && place >= judged && place < count ? g->id[place] : -1;
     }
-    return any;
 }
 
 static void take_losses(scoring *g)
@@ -72,25 +69,26 @@ static void take_losses(scoring *g)
 }
 
 /* Places beyond `count` are filled up: they are written again before anything sees them. */
-static pl_status pass_piece(scoring *g, uint64_t start, uint64_t from, uint64_t judged, uint64_t count, pl_error *err)
+static pl_status run_piece(scoring *g, pl_id program, int32_t *to, uint64_t size, uint64_t start, uint64_t count,
+                           pl_error *err)
 {
-    const bool any = set_targets(g, start, from, judged, count);
-    int32_t *to = any ? g->tokens : g->ahead;
     if (pl_session_should_stop(g->s)) return pl_fail(err, PL_E_STOPPED, "stopped before all was judged");
-    for (uint64_t i = 0; i < g->piece; i++) to[i] = start + i < count ? g->id[start + i] : 0;
+    for (uint64_t i = 0; i < size; i++) to[i] = start + i < count ? g->id[start + i] : 0;
     pl_session_set_integer(g->s, PL_INPUT_POSITION, (int64_t)start);
-    PL_TRY(pl_session_run_program(g->s, any ? g->score : g->prefill, false, err));
     g->s->part++;
-    if (any) take_losses(g);
-    return PL_OK;
+    return pl_session_run_program(g->s, program, false, err);
 }
 
 /* id[from … count): what comes before is in the cache. The last token is only a target. */
 static pl_status pass(scoring *g, uint64_t from, uint64_t judged, uint64_t count, pl_error *err)
 {
-    for (uint64_t at = from; at + 1 < count; at += g->piece) {
+    uint64_t at = from;
+    for (; at + g->step < judged; at += g->step) PL_TRY(run_piece(g, g->prefill, g->ahead, g->step, at, count, err));
+    for (; at + 1 < count; at += g->piece) {
         const uint64_t start = at + g->piece > g->window ? g->window - g->piece : at;
-        PL_TRY(pass_piece(g, start, at, judged, count, err));
+        set_targets(g, start, at, judged, count);
+        PL_TRY(run_piece(g, g->score, g->tokens, g->piece, start, count, err));
+        take_losses(g);
     }
     g->passed += count - from;
     return PL_OK;
@@ -300,15 +298,16 @@ static pl_status open_score(pl_session *s, void *state, pl_error *err)
 {
     scoring *g = state;
     const pl_graph *graph = s->o.plan->graph;
-    const pl_id tokens = pl_graph_find_value(graph, "score.tokens"), staging = pl_graph_find_value(graph, STAGING);
+    const pl_id tokens = pl_graph_find_value(graph, "score.tokens"), staging = pl_graph_find_value(graph, STAGING),
+                ahead = pl_graph_find_value(graph, "prefill.tokens");
     g->s = s;
     PL_TRY(pl_session_find_program(s, "score", &g->score, err));
     PL_TRY(pl_session_find_program(s, "prefill", &g->prefill, err));
-    if (tokens == PL_NONE || staging == PL_NONE ||
+    if (tokens == PL_NONE || ahead == PL_NONE || staging == PL_NONE ||
         pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings, s->o.data))
         return pl_fail(err, PL_E_DATA, "this program did not make the plan; plan again");
     g->window = window_of(s->o.data);
-    g->piece = pl_shape_elems(&graph->value[tokens].shape);
+    g->piece = pl_shape_elems(&graph->value[tokens].shape), g->step = pl_shape_elems(&graph->value[ahead].shape);
     g->tokens = pl_session_value(s, "score.tokens"), g->targets = pl_session_value(s, "score.targets");
     g->ahead = pl_session_value(s, "prefill.tokens"), g->losses = pl_session_value(s, "score.losses");
     g->id = pl_session_value(s, STAGING), g->held = g->id + g->window;

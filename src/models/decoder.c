@@ -4,7 +4,7 @@
  * values:
  *
  *   prefill   "prefill.tokens" only go into the cache
- *   score     "score.tokens" do, too, and "score.losses" f32 [1,n] are those of "score.targets" i32 [1,n], 0 where a
+ *   score     "score.tokens", fewer at a time, do, too, and "score.losses" f32 [1,n] are those of "score.targets" i32 [1,n], 0 where a
  *             target is −1 */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define PLACES "model.embed_positions.weight"
 
-enum { PREFILL_TOKENS = 128 };
+enum { PREFILL_TOKENS = 128, SCORE_TOKENS = 32 /* as many as have logits at once where the vocabulary is large */ };
 
 typedef struct decoder {
     pl_language language; /* first */
@@ -130,9 +130,9 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
     return x;
 }
 
-static pl_id chunk(const decoder *d, pl_role role, pl_dtype dtype, const char *name)
+static pl_id chunk(const decoder *d, int64_t most, pl_role role, pl_dtype dtype, const char *name)
 {
-    const int64_t count = d->context < PREFILL_TOKENS ? d->context : PREFILL_TOKENS;
+    const int64_t count = d->context < most ? d->context : most;
     return pl_build_temporary(&d->language.m->net.b, role, dtype, pl_shape_of(2, (int64_t)1, count), "%s", name);
 }
 
@@ -140,7 +140,7 @@ static pl_status build_prefill(decoder *d)
 {
     pl_model *m = d->language.m;
     pl_model_begin_program(m, "prefill");
-    pl_id tokens = chunk(d, PL_ROLE_INPUT, PL_DTYPE_I32, "prefill.tokens");
+    pl_id tokens = chunk(d, PREFILL_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "prefill.tokens");
     blocks(d, tokens, embed(d, tokens));
     return m->net.b.status;
 }
@@ -150,10 +150,10 @@ static pl_status build_score(decoder *d)
     pl_net *n = &d->language.m->net;
     pl_model_begin_program(d->language.m, "score");
     const pl_id loss = pl_model_loss(d->language.m, "score");
-    const pl_id tokens = chunk(d, PL_ROLE_INPUT, PL_DTYPE_I32, "score.tokens");
+    const pl_id tokens = chunk(d, SCORE_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "score.tokens");
     pl_linear_ce_args a = pl_linear_ce_none;
-    a.target = chunk(d, PL_ROLE_INPUT, PL_DTYPE_I32, "score.targets");
-    a.row_loss = chunk(d, PL_ROLE_OUTPUT, PL_DTYPE_F32, "score.losses");
+    a.target = chunk(d, SCORE_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "score.targets");
+    a.row_loss = chunk(d, SCORE_TOKENS, PL_ROLE_OUTPUT, PL_DTYPE_F32, "score.losses");
     a.h = hidden(&d->language, tokens, &a.weight), a.loss = loss, a.cap = d->lm->output_cap;
     a.scale = n->input[PL_INPUT_ITEM_SCALE];
     pl_net_linear_losses(n, &a);

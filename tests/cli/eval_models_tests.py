@@ -9,7 +9,7 @@ import subprocess
 
 import pretrained_models
 from cli_tests import SEED, Skipped, check, main, refused, run
-from own_models_tests import ids_of, make
+from own_models_tests import find_smollm2, ids_of, make
 
 DRAW = random.Random(SEED)
 WORDS = ["the", "cat", " the dog", "it's", "12", "naïve", "\n", "théâtre", ", ", "a", "東京"]
@@ -262,6 +262,22 @@ def test_transformers():
         check_told((family, SEED, c), evaluate(folder, *how), by_chunks, text)
 
 
+def test_real():
+    """SmolLM2 in blocks of 4 bits: the mean of its dequantised weights in f64, and choices that its own greedy text agrees with."""
+    path = find_smollm2()
+    with open("text.txt", "w") as file:
+        file.write("The quick brown fox jumps over the lazy dog. In 1984, 3.14159 people said: \"Naïve café — 東京!\"\n")
+    told = evaluate(path, "--text", "text.txt", "--protocol", "windows", "--sequence", "64")
+    check(told["tokens"] == 39 and abs(told["loss"] - 4.08059405) < 2e-5, told)
+    with open("choices.jsonl", "w") as file:
+        file.write('{"prompt": "The capital of France is", "choices": [" the", " Paris"], "answer": 1}\n')
+    out, err = run("eval", path, "--choices", "choices.jsonl", "--json", "--sequence", "64")
+    told = json.loads(out.splitlines()[0])
+    check(told["tokens"] == [1, 1] and told["likeliest"] == 1, told)
+    a, b = told["log_likelihoods"]  # differences of log-likelihoods are those of the logits
+    check(abs(b - a - (17.371259 - 14.888589)) < 1e-3, told)
+
+
 if __name__ == "__main__":
     main({"eval_models": [test_protocols, test_pieces, test_choices, test_texts, test_memory, test_eval_refusals],
-          "eval_models_reference": [test_transformers]})
+          "eval_models_reference": [test_transformers, test_real]})
