@@ -1,6 +1,6 @@
 /* How well a pretrained model foretells texts, and which of several choices it finds likely after a prompt. Tokens go
- * through the cache of keys and values in pieces: those of which nothing is judged by the program "prefill", which makes
- * no logits, the others by "score", which takes fewer at a time. Texts by one of two protocols:
+ * through the cache of keys and values in pieces: those of which nothing is judged by the program "prefill", which
+ * makes no logits, the others by "score", which takes fewer at a time. Texts by one of two protocols:
  *
  *   chunks    all ids, one after the other, in chunks of c (the rest is dropped); of each the places c/2+1 … c−1 are
  *             judged, and a chunk begins with bos where the tokenizer puts one before a text. As llama-perplexity.

@@ -4,8 +4,8 @@
  * values:
  *
  *   prefill   "prefill.tokens" only go into the cache
- *   score     "score.tokens", fewer at a time, do, too, and "score.losses" f32 [1,n] are those of "score.targets" i32 [1,n], 0 where a
- *             target is −1 */
+ *   score     "score.tokens", fewer at a time, do, too, and "score.losses" f32 [1,n] are those of "score.targets" i32
+ *             [1,n], 0 where a target is −1 */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,8 @@
 
 #define PLACES "model.embed_positions.weight"
 
-enum { PREFILL_TOKENS = 128, SCORE_TOKENS = 32 /* as many as have logits at once where the vocabulary is large */ };
+/* A row of logits is long: of a large vocabulary 32 are made at a time (layers_loss.c). */
+enum { PREFILL_TOKENS = 128, SCORE_TOKENS = 32 };
 
 typedef struct decoder {
     pl_language language; /* first */
