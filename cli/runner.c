@@ -15,6 +15,7 @@
 #include "out.h"
 #include "page.h"
 #include "progress.h"
+#include "scored.h"
 #include "signals.h"
 #include "texts.h"
 
@@ -312,6 +313,16 @@ static void say_evaluated(const runner *r, double loss, uint64_t items)
     pl_say("\n");
 }
 
+static pl_status report_scored(runner *r)
+{
+    pl_text_score scored;
+    pl_run_verdict verdict = {0};
+    pl_status status = pl_run_scored(r->run, &scored, &r->error);
+    if (status == PL_OK)
+        status = pl_run_ledger(r->run, PL_LEDGER_JSON, report_text, sizeof report_text, &verdict, &r->error);
+    return status == PL_OK ? pl_put_scored(&scored, &verdict, said(r, PL_CALL_JSON), &r->error) : status;
+}
+
 static pl_status evaluate(runner *r)
 {
     double loss = 0;
@@ -321,6 +332,7 @@ static pl_status evaluate(runner *r)
     if (status == PL_OK && said(r, PL_CALL_TO))
         status = pl_run_write_predictions(r->run, r->call.word[PL_CALL_TO], &r->error);
     if (status != PL_OK) return status;
+    if (pl_run_scores(r->run)) return report_scored(r);
     if (said(r, PL_CALL_STAGE)) return say_evaluated(r, loss, items), PL_OK;
     return said(r, PL_CALL_JSON) ? put_evaluated(r, loss, items, &r->error)
                                  : print_evaluated(r, loss, items, &r->error);

@@ -19,7 +19,7 @@ set(PL_PART_planner
   systems/*_page*.c systems/*_synth.c systems/*_prepare.c systems/chain_stages.c systems/inputs.c systems/preparation.c
   systems/stages.c systems/outputs.c systems/show_facts.c systems/trainings*.c
   data/clouds/scene.c data/arrays/arrays_prepare.c data/text/bpe_train.c data/text/words_train.c data/text/prepare.c
-  data/text/tokenizer_write.c data/pages/texts_prepare.c data/pages/texts_gather.c texts/[^elu]*.c)
+  data/text/tokenizer_write.c data/text/judged_make.c data/pages/texts_prepare.c data/pages/texts_gather.c texts/[^elu]*.c)
 set(PL_PART_ref kernels/ref/*.c)
 # What has to do with pictures and fields, which no model of tokens does.
 set(PL_PART_images
@@ -31,7 +31,7 @@ set(PL_PART_rollout systems/rollout*.c data/fields/*.c jobs/rollout*.c)
 set(PL_PART_clouds systems/clouds*.c systems/arrays.c data/clouds/*.c data/arrays/*.c)
 set(PL_PART_capsules systems/capsules*.c data/pages/*.c jobs/encode*.c)
 set(PL_PART_hybrid systems/hybrid*.c models/hybrid*.c)
-set(PL_PART_pretrained systems/pretrained*.c pretrained/*.c chat/*.c jobs/chat.c)
+set(PL_PART_pretrained systems/pretrained*.c pretrained/*.c chat/*.c jobs/chat.c jobs/score.c data/text/judged.c)
 
 # pl_part_sources(<part> <list of sources> <variable>): those of the list that the part names.
 function(pl_part_sources part sources variable)

@@ -174,6 +174,22 @@ PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_work(pl_run *, pl_error *);
 /* Mean loss per item of the validation part. */
 PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *items, pl_error *);
+
+/* What such an evaluation of a pretrained model found. */
+typedef struct pl_text_score {
+    uint64_t window, stride;             /* tokens; stride 0: chunks, of which the second half is judged */
+    uint64_t texts, text_tokens, judged; /* judged: tokens whose loss is in the mean */
+    double loss;                         /* nats, their mean */
+    double perplexity, error;            /* error: the standard error of the perplexity, as llama.cpp computes it */
+    double bits_per_byte;                /* by the mean length of the text's tokens */
+    double seconds, tokens_per_second;   /* tokens that went through the model */
+    bool has_choices;                    /* then of items with choices, else of texts: */
+    uint64_t items, choices, answers;    /* answers: items that name theirs; of these were right */
+    uint64_t right, right_normalized;    /* … the likeliest choice, and the likeliest for its length */
+} pl_text_score;
+/* PL_E_USAGE where the run is of another model. */
+PL_API PL_MUST_USE pl_status pl_run_scored(const pl_run *, pl_text_score *, pl_error *);
+PL_API bool pl_run_scores(const pl_run *); /* is it such an evaluation? */
 /* All that there is was judged: a text that the run was not trained on has no validation part, but is one. */
 PL_API bool pl_run_judges_all(const pl_run *);
 /* Writes what the system reads off such a loss and returns how many metrics that is, at most PL_LOSS_METRICS_MAX. */

@@ -101,7 +101,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
     p->words = *c->settings.run.words;
-    if (c->data->source || c->data->at_once || c->data->brought) p->identity = c->data->identity;
+    if (c->data->source || c->data->at_once || c->data->brought || c->data->held) p->identity = c->data->identity;
     p->validation = c->data->validation;
     p->context = pl_facts_value(&c->data->extents, PL_FACT_CONTEXT, 0);
     p->context_most = pl_facts_value(&c->data->extents, PL_FACT_CONTEXT_MOST, 0);

@@ -252,9 +252,25 @@ pl_status pl_run_work(pl_run *r, pl_error *err) { return pl_session_run_job(r->s
 
 pl_status pl_run_train(pl_run *r, pl_error *err) { return pl_session_run_job(r->session, &pl_job_train, err); }
 
+bool pl_run_scores(const pl_run *r) { return r->settings.jobs.job[0] == &pl_job_score; }
+
+pl_status pl_run_scored(const pl_run *r, pl_text_score *to, pl_error *err)
+{
+    return pl_score_find(r->session, to, err);
+}
+
+static pl_status score(pl_run *r, double *loss, uint64_t *items, pl_error *err)
+{
+    pl_text_score scored;
+    PL_TRY(pl_session_run_job(r->session, &pl_job_score, err));
+    PL_TRY(pl_run_scored(r, &scored, err));
+    *loss = scored.loss, *items = scored.judged;
+    return PL_OK;
+}
+
 pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *items, pl_error *err)
 {
-    return pl_evaluate(r->session, 0, loss, items, err);
+    return pl_run_scores(r) ? score(r, loss, items, err) : pl_evaluate(r->session, 0, loss, items, err);
 }
 
 bool pl_run_judges_all(const pl_run *r) { return pl_facts_value(&r->data->identity, PL_FACT_WHOLE, 0) != 0; }

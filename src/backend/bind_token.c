@@ -78,7 +78,7 @@ _Static_assert(offsetof(pl_linear_ce_args, loss) == offsetof(pl_linear_ce_bwd_ar
                    offsetof(pl_linear_ce_args, chunk_rows) == offsetof(pl_linear_ce_bwd_args, chunk_rows),
                "one function reads both");
 
-static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+static void bind_both(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_linear_ce_args *x = &n->linear_ce;
     const pl_value *h = &g->value[x->h], *w = &g->value[x->weight];
@@ -96,9 +96,16 @@ static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_address
                                             .tokens = pl_tokens_of(&h->shape)};
 }
 
+static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_both(g, n, a, call);
+    call->u.linear_ce.row_loss = pl_address_of(g, a, n->linear_ce.row_loss);
+    call->u.linear_ce.cap = (float)n->linear_ce.cap;
+}
+
 static void bind_linear_ce_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    bind_linear_ce(g, n, a, call);
+    bind_both(g, n, a, call);
     call->u.linear_ce.dh = pl_address_of(g, a, n->linear_ce_bwd.dh);
     call->u.linear_ce.dweight = pl_address_of(g, a, n->linear_ce_bwd.dweight_new);
     call->u.linear_ce.loss_scale = pl_address_of(g, a, n->linear_ce_bwd.loss_scale);

@@ -376,8 +376,8 @@ void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
 /* ---- loss.c: logits = h Wᵀ, cross-entropy against target, in chunks of rows so that R×V never exists ----
  * loss[0] (f64) += Σ over rows with target ≥ 0 of (logsumexp − logit[target]);
  * with gradients: dlogits = (softmax − onehot)·(*scale), dh = dlogits W (written), dW += dlogitsᵀ h.
- * A row with target −1 counts nothing and its dh is 0. Logits are f32 for any type; where pairs of bf16 are multiplied
- * (gemm.c), dlogits are rounded to bf16. */
+ * A row with target −1 counts nothing and its dh is 0. With a cap (loss only) a logit z is cap·tanh(z/cap). Logits are
+ * f32 for any type; where pairs of bf16 are multiplied (gemm.c), dlogits are rounded to bf16. */
 typedef struct pl_linear_ce_call {
     int64_t rows, width, vocab, chunk_rows; /* chunk_rows only changes memory and time: sums continue across chunks */
     const void *h, *weight;                 /* [R,D], [V,D] */
@@ -390,6 +390,8 @@ typedef struct pl_linear_ce_call {
     const float *loss_scale; /* (run) [1] or NULL: multiplies both gradients */
     int64_t tokens;          /* as in pl_feed_forward_layer */
     pl_encoding encoding;    /* of the weight, where the type is f32; PL_ENCODING_F32: as it says */
+    float *row_loss;         /* [R], each row's part of the loss; NULL: not wanted */
+    float cap;               /* 0: none */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);

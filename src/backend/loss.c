@@ -111,15 +111,25 @@ typedef struct rows_work {
     int64_t rows, vocab, ld;
     pl_real dlogits_type;
     float *logits;
+    float cap;
     const int32_t *target;
     const float *scale; /* NULL: loss only */
     double *row_loss;
 } rows_work;
 
+static void cap_row(const rows_work *w, float *z)
+{
+    for (int64_t j = 0; j < w->vocab; j++) z[j] *= 1 / w->cap;
+    w->kernels->activation(PL_ACT_TANH, w->vocab, PL_REAL_F32, z, z);
+    for (int64_t j = 0; j < w->vocab; j++) z[j] *= w->cap;
+}
+
 static void rows_part(const void *work, int part, int parts)
 {
     const rows_work *w = work;
     pl_range rows = pl_range_of_part(w->rows, 1, part, parts);
+    for (int64_t r = rows.begin; r < rows.end && w->cap > 0; r++)
+        if (w->target[r] >= 0) cap_row(w, w->logits + r * w->ld);
     w->kernels->softmax_ce_rows(rows.begin, rows.end, w->vocab, w->ld, w->logits, w->target, w->scale, w->dlogits_type,
                                 w->row_loss);
 }
@@ -140,11 +150,13 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
                       l->ld,
                       l->dlogits_type,
                       logits,
+                      c->cap,
                       c->target + first,
                       c->dh || c->dweight ? &scale : NULL,
                       row_loss};
     pl_parallel(team, rows * c->vocab, rows_part, &work);
     for (int64_t i = 0; i < rows; i++) *c->loss += row_loss[i];
+    for (int64_t i = 0; i < rows && c->row_loss; i++) c->row_loss[first + i] = (float)row_loss[i];
     if (c->dh) {
         pl_gemm_call dh = dh_product(c, l, rows, logits, pl_real_at(c->type, c->dh, first * c->width));
         pl_gemm_exec(&dh, gemm_workspace, team);

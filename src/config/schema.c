@@ -372,6 +372,8 @@ const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_k
     int value; /* the enum, or the kind that a NAME_OR_PATH begins with */
     if (!(pl_config_archs_of(key) & IS(cfg->model.arch))) return &pl_config_keys[PL_CONFIG_KEY_model_arch];
     if (!by) return NULL;
+    const pl_config_key *above = pl_config_unused_by(cfg, by);
+    if (above) return above;
     memcpy(&value, pl_config_value_of(cfg, by), sizeof value);
     return key->use.values & IS(value) ? NULL : by;
 }

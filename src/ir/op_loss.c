@@ -7,7 +7,7 @@ _Static_assert(offsetof(pl_linear_ce_args, loss) == offsetof(pl_linear_ce_bwd_ar
 _Static_assert(offsetof(pl_linear_ce_args, chunk_rows) == offsetof(pl_linear_ce_bwd_args, chunk_rows),
                "one rule reads both");
 
-/* ---- linear_ce: h [...,D], weight [V,D], target [...] ---- */
+/* ---- linear_ce: h [...,D], weight [V,D], target [...] → row_loss f32 [...]; cap 0: none ---- */
 static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_linear_ce_args *a = &n->linear_ce;
@@ -25,14 +25,22 @@ static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
 
 static pl_status shape_linear_ce(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    (void)out;
-    return check(g, n, err);
+    const pl_linear_ce_args *a = &n->linear_ce;
+    PL_TRY(check(g, n, err));
+    if (!(a->cap >= 0))
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: a cap is 0 (none) or more, not %g", pl_op_name(n->op), n->scope,
+                       a->cap);
+    out[PL_OUT_OF(linear_ce, row_loss)] = (pl_out){g->value[a->target].shape, PL_DTYPE_F32};
+    return PL_OK;
 }
 
 /* The loss is the root: its backward node computes the loss too, and so replaces the forward node. */
 static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
 {
     const pl_linear_ce_args *a = &n->linear_ce;
+    if (a->cap > 0 || a->row_loss != PL_NONE)
+        return pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s in %s: with a cap or the loss of each row it has no gradient",
+                       pl_op_name(n->op), n->scope);
     pl_linear_ce_bwd_args b = pl_linear_ce_bwd_none;
     b.dweight = pl_gradient_accumulator(g, a->weight), b.dh = pl_gradient_output(g, a->h);
     if (b.dweight == PL_NONE && b.dh == PL_UNWANTED) return PL_OK;

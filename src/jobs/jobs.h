@@ -24,6 +24,14 @@ pl_status pl_evaluate(pl_session *, uint64_t batches, double *loss, uint64_t *it
 /* Of the last evaluation, into a file; PL_E_USAGE where there are none. */
 pl_status pl_keep_predictions(pl_session *, const char *path, pl_error *);
 
+/* ---- score.c ---- */
+/* How well a pretrained model foretells texts, or which of several choices it finds likely after a prompt: a job of the
+ * system pretrained, whose data hold a file of ids (data/text/judged.h). An item with choices is told as a line of
+ * JSON. */
+extern const pl_job pl_job_score;
+/* PL_E_USAGE where the session is none of that. Asks for no memory. */
+pl_status pl_score_find(const pl_session *, pl_text_score *, pl_error *);
+
 /* ---- gradients.c ---- */
 /* One batch, its loss and every gradient at the current weights, as safetensors into settings->to. */
 extern const pl_job pl_job_gradients;

@@ -199,6 +199,8 @@ static inline pl_loss_term pl_loss_term_of(pl_id scale, pl_id sum) { return (pl_
 pl_id pl_net_cross_entropy(pl_net *, pl_id logits, pl_id targets, const pl_loss_term *);
 /* The same of softmax(weight·h), a chunk of rows at a time. */
 pl_id pl_net_linear_cross_entropy(pl_net *, pl_id h, pl_id weight, pl_id targets, pl_id scale, pl_id sum);
+/* The same with all that the operator offers; sets only chunk_rows. */
+pl_id pl_net_linear_losses(pl_net *, pl_linear_ce_args *);
 pl_id pl_net_squared_error(pl_net *, pl_id a, pl_id b, const pl_loss_term *);
 pl_id pl_net_cosine_loss(pl_net *, pl_id a, pl_id b, const pl_loss_term *);
 /* Binary cross-entropy of a logit and a target from 0 to 1. */

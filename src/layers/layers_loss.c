@@ -25,12 +25,17 @@ static int64_t chunk_rows(int64_t classes)
     return rows < 32 ? 32 : rows;
 }
 
+pl_id pl_net_linear_losses(pl_net *n, pl_linear_ce_args *a)
+{
+    a->chunk_rows = chunk_rows(pl_net_extent(n, a->weight, 0));
+    return pl_build_linear_ce(&n->b, a);
+}
+
 pl_id pl_net_linear_cross_entropy(pl_net *n, pl_id h, pl_id weight, pl_id targets, pl_id scale, pl_id sum)
 {
     pl_linear_ce_args a = pl_linear_ce_none;
     a.h = h, a.weight = weight, a.target = targets, a.scale = scale, a.loss = sum;
-    a.chunk_rows = chunk_rows(pl_net_extent(n, weight, 0));
-    return pl_build_linear_ce(&n->b, &a);
+    return pl_net_linear_losses(n, &a);
 }
 
 pl_id pl_net_squared_error(pl_net *n, pl_id x, pl_id y, const pl_loss_term *t)

@@ -1,8 +1,11 @@
 /* A pretrained language model (base/causal_lm.h), as its files describe it; the tensors have the names of llama in
- * Hugging Face's files. Of the programs of models/language.h it has "evaluate" and "generate", and one more:
+ * Hugging Face's files. Of the programs of models/language.h it has "evaluate" and "generate", and two more, which take
+ * many tokens of a text at once, i32 [1,n], the first at input.position; all but "evaluate" share the cache of keys and
+ * values:
  *
- *   prefill   many tokens of a prompt at once, "prefill.tokens" i32 [1,n], the first at input.position: they only go
- *             into the cache of keys and values, which both programs share */
+ *   prefill   "prefill.tokens" only go into the cache
+ *   score     "score.tokens", fewer at a time, do, too, and "score.losses" f32 [1,n] are those of "score.targets" i32
+ *             [1,n], 0 where a target is −1 */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +17,8 @@
 
 #define PLACES "model.embed_positions.weight"
 
-enum { PREFILL_TOKENS = 128 };
+/* A row of logits is long: of a large vocabulary 32 are made at a time (layers_loss.c). */
+enum { PREFILL_TOKENS = 128, SCORE_TOKENS = 32 };
 
 typedef struct decoder {
     pl_language language; /* first */
@@ -128,15 +132,34 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
     return x;
 }
 
+static pl_id chunk(const decoder *d, int64_t most, pl_role role, pl_dtype dtype, const char *name)
+{
+    const int64_t count = d->context < most ? d->context : most;
+    return pl_build_temporary(&d->language.m->net.b, role, dtype, pl_shape_of(2, (int64_t)1, count), "%s", name);
+}
+
 static pl_status build_prefill(decoder *d)
 {
     pl_model *m = d->language.m;
-    const int64_t count = d->context < PREFILL_TOKENS ? d->context : PREFILL_TOKENS;
     pl_model_begin_program(m, "prefill");
-    pl_id tokens =
-        pl_build_temporary(&m->net.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, count), "prefill.tokens");
+    pl_id tokens = chunk(d, PREFILL_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "prefill.tokens");
     blocks(d, tokens, embed(d, tokens));
     return m->net.b.status;
+}
+
+static pl_status build_score(decoder *d)
+{
+    pl_net *n = &d->language.m->net;
+    pl_model_begin_program(d->language.m, "score");
+    const pl_id loss = pl_model_loss(d->language.m, "score");
+    const pl_id tokens = chunk(d, SCORE_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "score.tokens");
+    pl_linear_ce_args a = pl_linear_ce_none;
+    a.target = chunk(d, SCORE_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "score.targets");
+    a.row_loss = chunk(d, SCORE_TOKENS, PL_ROLE_OUTPUT, PL_DTYPE_F32, "score.losses");
+    a.h = hidden(&d->language, tokens, &a.weight), a.loss = loss, a.cap = d->lm->output_cap;
+    a.scale = n->input[PL_INPUT_ITEM_SCALE];
+    pl_net_linear_losses(n, &a);
+    return n->b.status;
 }
 
 static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
@@ -146,7 +169,8 @@ static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
         .m = m, .sequence = d.context, .cap = lm->output_cap, .only_used = true, .read = 1, .hidden = hidden};
     (void)pl_net_freeze(&m->net, true);
     PL_TRY(pl_language_build(&d.language));
-    return build_prefill(&d);
+    PL_TRY(build_prefill(&d));
+    return build_score(&d);
 }
 
 typedef struct given_files {

@@ -198,6 +198,8 @@ bool pl_system_is_seeded(const pl_config *c, pl_command command)
 /* The machine's folder for large temporary files; /tmp is often in memory. */
 static const char SCRATCH[] = "/var/tmp";
 
+const char *pl_system_scratch(const pl_config *c) { return c->infer.scratch[0] ? c->infer.scratch : SCRATCH; }
+
 static void read_how(const pl_config *c, pl_command command, pl_infer_setup *s)
 {
     const pl_config_infer *i = &c->infer;
@@ -239,7 +241,7 @@ static pl_status read_setup(const pl_config *c, pl_command command, const pl_gra
                             pl_infer_setup *s, pl_error *err)
 {
     *s = (pl_infer_setup){.files = pl_system_files(c, command),
-                          .scratch = c->infer.scratch[0] ? c->infer.scratch : SCRATCH,
+                          .scratch = pl_system_scratch(c),
                           .staged = planned ? pl_facts_value(planned, PL_FACT_STAGED, 0) : 0,
                           .batch = 1, /* a calibration's */
                           .looks = faced != NULL};

@@ -10,6 +10,8 @@
 /* Names of the files that the command runs the model on, as data/infer/names.h has them: "" where the caller brings a
  * batch at a time; NULL where it runs on the system's own data instead of files. */
 const char *pl_system_files(const pl_config *, pl_command);
+/* The folder for large temporary files. */
+const char *pl_system_scratch(const pl_config *);
 /* First values in place of trained weights. */
 bool pl_system_is_seeded(const pl_config *, pl_command);
 

@@ -2,10 +2,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "config/schema.h"
+#include "data/text/judged.h"
 #include "data/text/text_data.h"
+#include "store/folder.h"
+#include "systems/infer.h"
 #include "systems/pretrained.h"
 #include "systems/system.h"
 #include "systems/text.h"
@@ -65,6 +69,7 @@ static void close_pretrained(pl_data *data)
     pl_pretrained_close(d->model);
     pl_tokenizer_destroy(d->text.tokenizer);
     pl_free(d->text.chat.text);
+    if (data->held) close(data->held);
     pl_free(d->staging);
     pl_free(d);
 }
@@ -73,12 +78,13 @@ static const pl_data_kind kind = {.match = match, .close = close_pretrained};
 
 /* ---- opening ---- */
 
-static pl_status find_context(const pl_config *c, const pl_causal_lm *m, uint64_t *context, pl_error *err)
+static pl_status find_context(const pl_config *c, bool in_chunks, const pl_causal_lm *m, uint64_t *context,
+                              pl_error *err)
 {
-    enum { CONTEXT_AUTO = 2048 };
+    enum { CONTEXT_AUTO = 2048, CHUNK_AUTO = 512 /* llama.cpp's */ };
     char where[PL_CONFIG_WHERE_BYTES];
-    const int64_t asked = c->model.context, most = m->context < CONTEXT_AUTO ? m->context : CONTEXT_AUTO;
-    *context = (uint64_t)(asked == PL_CONFIG_AUTO ? most : asked);
+    const int64_t asked = c->model.context, usual = in_chunks ? CHUNK_AUTO : CONTEXT_AUTO;
+    *context = (uint64_t)(asked != PL_CONFIG_AUTO ? asked : m->context < usual ? m->context : usual);
     if (asked <= m->context) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%s: model.context %" PRId64 " is more than the %" PRId64 " tokens that %.300s was made for; take "
@@ -86,7 +92,12 @@ static pl_status find_context(const pl_config *c, const pl_causal_lm *m, uint64_
                    pl_config_where(c, "model.context", where, sizeof where), asked, m->context, c->model.source);
 }
 
-static pl_status open_model(pretrained_data *d, const pl_config *c, pl_error *err)
+static bool is_in_chunks(const pl_config *c)
+{
+    return !c->eval.choices[0] && c->eval.protocol == PL_CONFIG_PROTOCOL_CHUNKS;
+}
+
+static pl_status open_model(pretrained_data *d, const pl_config *c, bool judges, pl_error *err)
 {
     uint64_t context, identity;
     pl_data *data = &d->text.data;
@@ -94,8 +105,8 @@ static pl_status open_model(pretrained_data *d, const pl_config *c, pl_error *er
     if (!d->staging) return pl_fail(err, PL_E_NOMEM, "no memory to read the weights of %s", c->model.source);
     PL_TRY(pl_pretrained_open(c->model.source, &d->model, err));
     const pl_causal_lm *m = pl_pretrained_model(d->model);
-    PL_TRY(find_context(c, m, &context, err));
     PL_TRY(pl_pretrained_identify(d->model, d->staging, STAGING_BYTES, &identity, err));
+    PL_TRY(find_context(c, judges && is_in_chunks(c), m, &context, err));
     d->weights = (pl_brought_weights){d, match_weight, read_weight};
     data->brought = &d->weights;
     pl_facts_add(&data->identity, "pretrained_model", pl_fact_of_hash(identity));
@@ -131,17 +142,76 @@ static pl_status open_tokenizer(pretrained_data *d, pl_error *err)
     return PL_OK;
 }
 
+/* ---- what is judged ---- */
+
+static pl_status find_stride(const pl_config *c, uint64_t window, uint64_t *stride, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    *stride = 0;
+    if (is_in_chunks(c)) {
+        if (window >= 4) return PL_OK;
+        return pl_fail(err, PL_E_CONFIG, "%s: a chunk has 4 tokens at least; make `model.context` larger",
+                       pl_config_where(c, "model.context", where, sizeof where));
+    }
+    *stride = c->eval.stride == PL_CONFIG_AUTO ? (window + 1) / 2 : (uint64_t)c->eval.stride;
+    if (*stride <= window) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: eval.stride %" PRIu64 " is more than a window of %" PRIu64
+                   " tokens (`model.context`), so that some would never be judged; take at most that",
+                   pl_config_where(c, "eval.stride", where, sizeof where), *stride, window);
+}
+
+static pl_status check_wish(const pl_config *c, pl_error *err)
+{
+    const bool has_text = c->data.text[0], has_choices = c->eval.choices[0];
+    if (has_text && has_choices)
+        return pl_fail(err, PL_E_USAGE,
+                       "a text (`data.text`) and choices (`eval.choices`) are judged one at a time; "
+                       "leave one of them out");
+    return has_text || has_choices ? PL_OK
+                                   : pl_fail(err, PL_E_USAGE,
+                                             "there is nothing to judge: give a text (`data.text`), or prompts with "
+                                             "choices (`eval.choices`)");
+}
+
+static pl_status make_judged(pretrained_data *d, const pl_config *c, uint64_t *fact, pl_error *err)
+{
+    pl_data *data = &d->text.data;
+    pl_text_paths paths = {.input = "/dev/stdin"};
+    pl_judged_wish w = {.has_choices = c->eval.choices[0], .tokenizer = d->text.tokenizer};
+    w.vocab = (uint32_t)pl_pretrained_model(d->model)->vocab;
+    w.window = pl_facts_value(&data->extents, PL_FACT_CONTEXT, 0);
+    w.folder = pl_system_scratch(c), w.is_memory = pl_disk_is_memory(w.folder);
+    snprintf(paths.tokens, sizeof paths.tokens, "%s/plimsoll-%ld", w.folder, (long)getpid());
+    w.texts = pl_text_wish(c, &paths);
+    if (w.has_choices) w.texts.names = c->eval.choices, w.texts.form = PL_TEXTS_LINES, w.texts.key = NULL;
+    PL_TRY(find_stride(c, w.window, &w.stride, err));
+    return pl_judged_make(&w, &data->held, fact, err);
+}
+
+/* A run finds what was made before planning by the fact in its plan. */
+static pl_status find_judged(pretrained_data *d, const pl_config *c, const pl_facts *planned, pl_error *err)
+{
+    uint64_t fact = planned ? pl_facts_value(planned, PL_FACT_JUDGED, 0) : 0;
+    if (planned) PL_TRY(pl_judged_find(fact, &d->text.data.held, err));
+    if (!planned) PL_TRY(check_wish(c, err));
+    if (!planned) PL_TRY(make_judged(d, c, &fact, err));
+    pl_facts_add(&d->text.data.identity, PL_FACT_JUDGED, fact);
+    return PL_OK;
+}
+
 static pl_status open_files(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                             pl_data **data, pl_error *err)
 {
-    (void)use, (void)planned;
+    const bool judges = command == PL_COMMAND_EVALUATE && (use == PL_DATA_FOR_PLAN || planned);
     pretrained_data *d = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory for the model's files");
     d->text.data.kind = &kind, d->text.tokens.fd = -1;
     snprintf(d->source, sizeof d->source, "%s", c->model.source);
     d->text.data.path = d->source, d->text.has_special = true;
-    pl_status status = open_model(d, c, err);
+    pl_status status = open_model(d, c, judges, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
+    if (status == PL_OK && judges) status = find_judged(d, c, planned, err);
     if (status == PL_OK && command == PL_COMMAND_GENERATE && c->generate.chat)
         status = pl_pretrained_load_template(d->model, c, &d->text.chat, err);
     if (status != PL_OK) return close_pretrained(&d->text.data), status;
@@ -174,7 +244,10 @@ static const pl_dataset dataset = {.files = files,
                                    .open = open_files,
                                    .describe = describe};
 
-static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [PL_COMMAND_INFER] = &pl_job_infer},
+static const pl_task task = {.job = {[PL_COMMAND_EVALUATE] = &pl_job_score,
+                                     [PL_COMMAND_GENERATE] = &pl_job_generate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .plans = PL_COMMAND_GENERATE,
                              .tell_jobs = pl_text_tell_jobs,
                              .take_sampling = pl_pretrained_take_sampling};
 

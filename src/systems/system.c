@@ -133,7 +133,7 @@ pl_status pl_system_require(const pl_config *c, pl_command command, pl_error *er
 
 pl_command pl_system_first_command(const pl_config *c)
 {
-    int first = 0;
+    int first = pl_task_of(c)->plans;
     while (first < PL_COMMAND_COUNT - 1 && !pl_task_of(c)->job[first]) first++;
     return (pl_command)first;
 }

@@ -137,6 +137,7 @@ typedef struct pl_task {
     pl_status (*report_stages)(const pl_config *, const char *out, pl_doc *, pl_error *);
     /* Shows results that the config made. PL_E_DATA when they are another config's. */
     pl_status (*page)(const pl_config *, const pl_page_wish *, pl_doc *, pl_error *);
+    pl_command plans;  /* what plan and others are about, unless told; 0: the first of the table that it has */
     bool keeps_config; /* the page needs the whole config of results, which is kept next to them, with absolute paths */
 } pl_task;
 

@@ -45,23 +45,23 @@ static int create_nameless(const char *folder)
     return fd;
 }
 
-static pl_status create(const pl_staging_wish *w, int *fd, pl_error *err)
+pl_status pl_staging_create(const char *folder, bool is_memory, const char *what, int *fd, pl_error *err)
 {
-    if (w->is_memory)
+    *fd = 0;
+    if (is_memory)
         return pl_fail(err, PL_E_STORAGE,
-                       "%.300s: lies in memory (tmpfs), where what is read of pictures and HDF5 would take it; name a "
-                       "folder on a disk (`infer.scratch`)",
-                       w->folder);
-    const int made = create_nameless(w->folder);
+                       "%.300s: lies in memory (tmpfs), where %s would take it; name a folder on a disk "
+                       "(`infer.scratch`)",
+                       folder, what);
+    const int made = create_nameless(folder);
     *fd = made >= 0 && made < LEAST_DESCRIPTOR ? fcntl(made, F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR) : made;
     const int why = errno;
     if (made >= 0 && *fd != made) close(made);
     if (*fd >= 0) return PL_OK;
     *fd = 0;
     return pl_fail(err, PL_E_STORAGE,
-                   "%.300s: no file for what is read of pictures and HDF5 can be made there: %s%s; name another folder "
-                   "(`infer.scratch`)",
-                   w->folder, strerror(why), pl_io_hint(why));
+                   "%.300s: no file for %s can be made there: %s%s; name another folder (`infer.scratch`)", folder,
+                   what, strerror(why), pl_io_hint(why));
 }
 
 /* ---- the child ---- */
@@ -208,7 +208,7 @@ pl_status pl_staging_make(const pl_staging_wish *w, int *fd, uint64_t *fact, uin
     PL_TRY(has_any(w, &any, err));
     if (!any) return PL_OK;
     if (w->told && w->told->before) PL_TRY(w->told->before(w->told->context, err));
-    PL_TRY(create(w, fd, err));
+    PL_TRY(pl_staging_create(w->folder, w->is_memory, "what is read of pictures and HDF5", fd, err));
     pl_status status = pl_staging_fill(w, *fd, file_bytes, err);
     if (status != PL_OK) return close(*fd), *fd = 0, status;
     *fact = key << KEY_BITS | (uint64_t)*fd;

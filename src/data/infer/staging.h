@@ -45,6 +45,8 @@ typedef struct pl_staging_wish {
     const pl_staging_told *told; /* or NULL */
 } pl_staging_wish;
 
+/* A file without a name in that folder; what: that it is for, for sentences. *fd 0 where it fails. */
+pl_status pl_staging_create(const char *folder, bool is_memory, const char *what, int *fd, pl_error *);
 /* Makes those ready whose kind needs it. *fact 0: there are none. Else *fd is for close, and *file_bytes are the
  * file's. *fd is 0 where there are none, and where this fails. */
 pl_status pl_staging_make(const pl_staging_wish *, int *fd, uint64_t *fact, uint64_t *file_bytes, pl_error *);

@@ -237,6 +237,45 @@ static void test_large_logits(void **state)
     }
 }
 
+/* The loss of each row, whatever chunks they come in; with a cap, too, whose tanh is the oracle's. */
+static void check_rows(pl_isa isa, float cap)
+{
+    problem p = make_problem(70, 24, 97, 32);
+    double loss = 0, sum = 0, z[97];
+    float *row = guarded_bytes(70 * sizeof *row, 0);
+    double *total = guarded_bytes(sizeof *total, 0);
+    pl_linear_ce_call call = {.rows = 70, .width = 24, .vocab = 97, .chunk_rows = 32, .h = p.h_given};
+    call.weight = p.weight_given, call.target = p.target, call.scale = &p.scale, call.loss = total;
+    call.row_loss = row, call.cap = cap;
+    *total = 0;
+    const pl_team team = {3, isa};
+    pl_linear_ce_exec(&call, guarded_bytes(pl_linear_ce_workspace_bytes(&call, team), 0), team);
+    for (int r = 0; r < 70; r++, sum += loss) {
+        loss = 0;
+        for (int j = 0; j < 97; j++) {
+            z[j] = 0;
+            for (int d = 0; d < 24; d++) z[j] += (double)p.h[r * 24 + d] * (double)p.weight[j * 24 + d];
+            if (cap > 0) z[j] = cap * tanh(z[j] / cap);
+        }
+        for (int j = 0; j < 97 && p.target[r] >= 0; j++) loss += exp(z[j] - z[p.target[r]]);
+        loss = p.target[r] >= 0 ? log(loss) : 0;
+        assert_true(fabs((double)row[r] - loss) <= 1e-5 * (1 + loss));
+    }
+    assert_true(fabs(*total - sum) <= 1e-5 * sum);
+    guarded_check_all();
+    guarded_free_all();
+}
+
+static void test_rows_and_cap(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+        check_rows(isa, 0);
+        check_rows(isa, 3);
+        check_rows(isa, 0.5f);
+    }
+}
+
 /* A NaN among the logits must show in the loss, wherever it stands: it is how a run that has broken is noticed. */
 static void test_nan_shows(void **state)
 {
@@ -268,6 +307,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_all),
                                        cmocka_unit_test(test_any_cut_gives_the_same_bits),
                                        cmocka_unit_test(test_large_logits),
+                                       cmocka_unit_test(test_rows_and_cap),
                                        cmocka_unit_test(test_nan_shows),
                                        cmocka_unit_test(test_workspace_follows_chunk)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -347,7 +347,7 @@ static void an_unknown_section_names_those_there_are(void **state)
 {
     (void)state;
     static const char wanted[] =
-        "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are model, data, train, generate, infer, memory, "
+        "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are model, data, train, generate, eval, infer, memory, "
         "fit, run, metadata, parameter_space, sampling, simulation, dataset, logging, architecture, arrays, "
         "texts, encoder, pipeline, quantization, vision_encoder, reasoning, latent_planning, output_head, reading, "
         "denoiser, page_policy, n2n_pretrain, task_training, finetune, chain";

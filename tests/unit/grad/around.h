@@ -90,7 +90,7 @@ static inline void add_loss(maker *m, pl_id x, pl_id scale, pl_id loss)
     if (m->loss == PL_OP_LINEAR_CE) {
         pl_id w = weight(m, pl_shape_of(2, (int64_t)V, rows.dim[--rows.rank]));
         pl_id in[5] = {x, w, input(m, PL_DTYPE_I32, rows, "targets"), scale, loss};
-        node(m, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4)}, 5, in, 1);
+        node(m, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4), pl_attr_f(0)}, 5, in, 1);
         return;
     }
     pl_attr attr[7] = {pl_attr_i(m->kind), pl_attr_f(0.25), pl_attr_f(0.7), pl_attr_f(1.5),

@@ -416,7 +416,8 @@ static pl_graph *graph_around(make_op make, unsigned frozen, int *weights)
     assert_int_equal(m.b.status, PL_OK);
     pl_id w = weight(&m, V, pl_shape_last(&g->value[x].shape));
     out = PL_NONE;
-    pl_build_node(&m.b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4)}, 5, (pl_id[]){x, w, targets, scale, loss}, 1, &out);
+    pl_build_node(&m.b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4), pl_attr_f(0)}, 5,
+                  (pl_id[]){x, w, targets, scale, loss}, 1, &out);
     if (m.b.status != PL_OK) fail_msg("%s", m.err.text);
     tiny_check(g, PL_STAGE_BOUND);
     *weights = m.weights;

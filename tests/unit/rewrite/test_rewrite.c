@@ -120,7 +120,8 @@ static pl_graph *graph_of(make_model make)
                             weight(&m, pl_shape_of(2, (int64_t)V, (int64_t)D)), PL_NONE));
     pl_id w = weight(&m, pl_shape_of(2, (int64_t)V, (int64_t)D));
     out = PL_NONE;
-    pl_build_node(&m.b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4)}, 5, (pl_id[]){x, w, targets, scale, loss}, 1, &out);
+    pl_build_node(&m.b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4), pl_attr_f(0)}, 5,
+                  (pl_id[]){x, w, targets, scale, loss}, 1, &out);
     if (m.b.status != PL_OK || pl_grad_differentiate(g, 0, &m.err) != PL_OK) fail_msg("%s", m.err.text);
     tiny_check(g, PL_STAGE_BOUND);
     return g;
