@@ -62,6 +62,18 @@ enum { PL_PRETRAINED_STAGING_MIN = 4096 }; /* a megabyte reads faster */
 pl_status pl_pretrained_read(const pl_pretrained *, const pl_pretrained_tensor *, pl_encoding to, void *into,
                              void *staging, size_t staging_bytes, pl_error *);
 
+/* The same of some of its rows: first and count are multiples of pl_pretrained_row_unit (of a vector: its one row). */
+typedef struct pl_pretrained_rows {
+    int64_t first, count;
+    bool is_stored; /* the numbers of the file, without the 1 that is added to some */
+} pl_pretrained_rows;
+
+int64_t pl_pretrained_row_unit(const pl_pretrained *, const pl_pretrained_tensor *);
+pl_status pl_pretrained_read_rows(const pl_pretrained *, const pl_pretrained_tensor *, const pl_pretrained_rows *,
+                                  pl_encoding to, void *into, void *staging, size_t staging_bytes, pl_error *);
+/* Does the file have it in its encoding? False: in f64. */
+bool pl_pretrained_is_as_stored(const pl_pretrained *, const pl_pretrained_tensor *);
+
 /* ---- what comes with a model ---- */
 
 typedef enum pl_pretrained_part {

@@ -13,6 +13,9 @@ pl_status pl_pretrained_load_tokenizer(const pl_pretrained *, pl_tokenizer **, p
  * failure, and its name is the model's or the config's. PL_E_DATA: there is none, and the sentence says what to do. */
 pl_status pl_pretrained_load_template(const pl_pretrained *, const pl_config *, pl_text_template *to, pl_error *);
 
+/* The model's own alone; without text where it has none. */
+pl_status pl_pretrained_take_template(const pl_pretrained *, pl_text_template *to, pl_error *);
+
 /* Sets the keys of sampling that the config leaves open as generation_config.json says; `said`: which, "" for none. */
 pl_status pl_pretrained_take_sampling(pl_config *, char *said, size_t room, pl_error *);
 

@@ -14,8 +14,7 @@
 
 #define BLANK "\xe2\x96\x81"
 
-/* A token of the model as it stands in a file: in the alphabet of GPT-2, or with U+2581 for blanks. */
-static void append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
+void pl_tokenizer_append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
 {
     const uint8_t *text = t->text + t->offset[id];
     const uint32_t bytes = t->offset[id + 1] - t->offset[id];
@@ -203,7 +202,7 @@ static void append_any(const pl_tokenizer *t, const pl_added_token *a, uint32_t 
     if (a)
         pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
     else
-        append_token(t, id, word);
+        pl_tokenizer_append_token(t, id, word);
 }
 
 /* ids of the template, each by the text of its token. */
@@ -295,12 +294,12 @@ static void print_merges(const pl_tokenizer *t, pl_json *j, pl_str *word)
     for (uint32_t i = 0; i < t->merge_count; i++) {
         if (!t->pipeline.is_bytes) pl_json_array(j);
         pl_str_clear(word);
-        append_token(t, t->merge[i].left, word);
+        pl_tokenizer_append_token(t, t->merge[i].left, word);
         if (t->pipeline.is_bytes)
             pl_str_append(word, " ");
         else
             pl_json_string_bytes(j, pl_str_text(word), word->bytes), pl_str_clear(word);
-        append_token(t, t->merge[i].right, word);
+        pl_tokenizer_append_token(t, t->merge[i].right, word);
         pl_json_string_bytes(j, pl_str_text(word), word->bytes);
         if (!t->pipeline.is_bytes) pl_json_array_end(j);
     }
@@ -417,11 +416,23 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     pl_free(added);
 }
 
+/* Added tokens of a GGUF file are looked for longest first over the whole text; that library takes the first one. Only
+ * texts in which two of them overlap tell. */
+pl_status pl_tokenizer_check_json(const pl_tokenizer *t, const char *name, pl_error *err)
+{
+    if (t->pipeline.pretoken.precut == PL_PRECUT_PUNCTUATION)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "%s: a tokenizer.json has no place for the pre-tokenizer \"default\" of this GGUF file", name);
+    if (t->score && !t->merge_count)
+        return pl_fail(err, PL_E_USAGE,
+                       "%s: a tokenizer of a GGUF file with scores has none of the merges of a tokenizer.json", name);
+    return PL_OK;
+}
+
 pl_status pl_tokenizer_save(const pl_tokenizer *t, const char *path, pl_error *err)
 {
     pl_str text = {0};
-    if (t->raw.is_longest_first)
-        return pl_fail(err, PL_E_USAGE, "%s: a tokenizer of a GGUF file cannot be written as tokenizer.json", path);
+    PL_TRY(pl_tokenizer_check_json(t, path, err));
     pl_tokenizer_print(t, &text);
     pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "%s: no memory for writing the tokenizer", path)
                                    : pl_file_write_all(path, pl_str_text(&text), text.bytes, err);
