@@ -160,6 +160,22 @@ def test_there_and_back():
             shutil.rmtree(path)
 
 
+def test_tiles():
+    """Matrices that are read and written in several tiles: rows that change their places, and columns that become rows."""
+    for family, sizes in (("llama", {"width": 1024, "heads": 28, "key_heads": 2, "head_width": 48, "inner": 33}),
+                          ("gpt2", {"width": 32, "inner": 34000})):
+        model = pretrained_models.Model(family, DRAW.randrange(1 << 30), layers=1, **sizes)
+        folder = model.save(family)
+        run("convert", folder, family + ".gguf", "--quiet")
+        check_gguf(family + ".gguf", model, "f32")
+        run("convert", family + ".gguf", family + "-back", "--quiet")
+        same_tensors(model_files.read_folder(folder)[1], model_files.read_folder(family + "-back")[1])
+        out, _ = run("convert", folder, family + "-copy", "--json")
+        same_tensors(model_files.read_folder(folder)[1], model_files.read_folder(family + "-copy")[1])
+        told = json.loads(out)
+        check(told["planned_bytes"] == told["measured_bytes"] < 20e6, told["planned_bytes"], told["measured_bytes"])
+
+
 def test_encodings():
     """Blocks to the byte, and the errors that are told."""
     for encoding in ("bf16", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"):
@@ -296,5 +312,5 @@ def test_judged():
 
 if __name__ == "__main__":
     main({"convert": [test_there_and_back, test_stored_stays, test_template],
-          "convert_encodings": [test_encodings, test_shards, test_not_finite, test_refused],
+          "convert_encodings": [test_encodings, test_tiles, test_shards, test_not_finite, test_refused],
           "convert_judged": [test_judged]})
