@@ -382,11 +382,21 @@ static pl_status write_tensor(void *to, const row *r, int64_t block, bool is_bia
     return PL_OK;
 }
 
+static const char *find_left_out(const pl_pretrained *p)
+{
+    for (size_t i = 0; i < p->source_count; i++)
+        for (size_t k = 0; k < sizeof ignored_names / sizeof *ignored_names; k++)
+            if (ignored_names[k].begins && begins_with(p->sources[i].name, ignored_names[k].begins))
+                return p->sources[i].name;
+    return NULL;
+}
+
 pl_status pl_written_list_make(const pl_pretrained *p, bool is_gguf, pl_written_list *list, pl_error *err)
 {
     writing w = {.map = begin((pl_pretrained *)p, is_gguf), .list = list};
     *list = (pl_written_list){.pool = pl_pool_create()};
     if (!list->pool) return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of tensors", p->path);
+    list->left_out = find_left_out(p);
     return visit_all(&p->model, write_tensor, &w, err);
 }
 

@@ -28,6 +28,7 @@ typedef struct pl_written_list {
     pl_pool *pool;
     pl_written *of;
     size_t count, room;
+    const char *left_out; /* a tensor of the part that sees pictures, which is not written; NULL: there is none */
 } pl_written_list;
 
 /* weights_map.c: names and shapes. To be given back whatever is returned. */

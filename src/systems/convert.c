@@ -151,6 +151,12 @@ static pl_status prepare(pl_conversion *c, const char *model, pl_error *err)
     PL_TRY(check_encoding(c, err));
     PL_TRY(pl_pretrained_open(path, &c->from, err));
     PL_TRY(pl_written_list_make(c->from, c->to_gguf, &c->list, err));
+    if (c->list.left_out && !c->to_gguf)
+        return pl_fail(
+            err, PL_E_UNSUPPORTED,
+            "%s: tensor %s is of the part that sees pictures, which is not written; a GGUF file (a name that "
+            "ends in .gguf) gets the language model alone",
+            path, c->list.left_out);
     PL_TRY(pl_written_list_encode(&c->list, c->to_gguf, c->wanted, err));
     c->matrices = c->wanted == PL_ENCODING_COUNT ? find_most(&c->list) : c->wanted;
     note_rounding(c);

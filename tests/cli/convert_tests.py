@@ -1,9 +1,11 @@
 """Tests of plimsoll convert. Called as cli_tests.py is. Oracles: model_files.py reads what was written, and has numbers in
 blocks by their definition; with PL_OWN_PYTHON also transformers, tokenizers and gguf (converted_models.py)."""
 import json
+import math
 import os
 import random
 import shutil
+import struct
 import subprocess
 
 import model_files
@@ -254,6 +256,90 @@ def test_template():
     check(not any(k.startswith("tokenizer.") for k in model_files.read_gguf("bare.gguf")[0]), "has a tokenizer")
 
 
+def write_pictures(folder):
+    """A model that sees pictures, too: its language model under another prefix, in another config."""
+    model = make("gemma3_text")
+    model.save(folder)
+    tensors = {"language_model." + name: value for name, value in model.tensors().items()}
+    tensors["vision_tower.post.weight"] = ([1.0, 2.0], [2])
+    pretrained_models.write_safetensors(folder + "/model.safetensors", tensors, "F32")
+    with open(folder + "/config.json", "w") as file:
+        json.dump({"model_type": "gemma3", "text_config": model.config(), "vision_config": {}}, file)
+    return model
+
+
+def scaled(family, **scaling):
+    model = make(family)
+    folder = model.save("scaled-" + scaling["rope_type"])
+    config = dict(model.config(), rope_scaling=scaling)
+    with open(folder + "/config.json", "w") as file:
+        json.dump(config, file)
+    return folder
+
+
+def test_rotary():
+    """Scaled rotary positions: keys, or llama3's rule as the divisors that it stands for; and back."""
+    factor, high, context = DRAW.choice([8.0, 32.0]), DRAW.choice([4.0, 6.0]), DRAW.choice([8, 16])
+    told = {"rope_type": "llama3", "factor": factor, "low_freq_factor": 1.0, "high_freq_factor": high,
+            "original_max_position_embeddings": context}
+    folder = scaled("llama", **told)
+    run("convert", folder, "llama3.gguf", "--quiet")
+    _, tensors = model_files.read_gguf("llama3.gguf")
+    divisors = struct.unpack("<4f", tensors["rope_freqs.weight"][2])
+    for j, got in enumerate(divisors):
+        turns = context * 1e4 ** (-j / 4) / (2 * math.pi)
+        u = min(max((turns - 1) / (high - 1), 0), 1)
+        check(abs(got * (u + (1 - u) / factor) - 1) < 1e-6, j, got, told)
+    for other in (("linear", {"factor": 2.0}), ("yarn", {"factor": 4.0, "original_max_position_embeddings": 16})):
+        folder = scaled("qwen2", rope_type=other[0], **other[1])
+        run("convert", folder, other[0] + ".gguf", "--quiet")
+        run("convert", other[0] + ".gguf", other[0] + "-back", "--quiet")
+        back = json.loads(read(other[0] + "-back/config.json"))["rope_parameters"]
+        check(back["rope_type"] == other[0] and all(back[k] == v for k, v in other[1].items()), back)
+        check(logits(folder) == logits(other[0] + ".gguf") == logits(other[0] + "-back"), other, "other logits")
+    refused(1, "yarn with a factor of its own", "convert", scaled("qwen2", rope_type="yarn", factor=4.0, attention_factor=2.0),
+            "x.gguf")
+
+
+def test_llama3_comes_back():
+    """The numbers of Llama 3.1 and 3.2 are found from the divisors."""
+    for factor in (8.0, 32.0):
+        model = pretrained_models.Model("llama", DRAW.randrange(1 << 30), layers=1, heads=1, key_heads=1, head_width=64,
+                                        theta=5e5)
+        folder = model.save(f"llama{factor}")
+        told = {"rope_type": "llama3", "factor": factor, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192}
+        with open(folder + "/config.json", "w") as file:
+            json.dump(dict(model.config(), rope_scaling=told), file)
+        run("convert", folder, "there.gguf", "--quiet")
+        run("convert", "there.gguf", f"back{factor}", "--quiet")
+        check(json.loads(read(f"back{factor}/config.json"))["rope_parameters"] == dict(told, rope_theta=5e5), factor)
+        got, want = (logits(m)[-4 * model.vocab:] for m in ("there.gguf", folder))  # after the last token; divisors are f32
+        got, want = (struct.unpack(f"<{model.vocab}f", rows) for rows in (got, want))
+        check(max(abs(a - b) for a, b in zip(got, want)) <= 1e-4 * max(abs(b) for b in want), "other logits")
+        os.remove("there.gguf")
+
+
+def test_pictures():
+    model = write_pictures("sees")
+    run("convert", "sees", "sees.gguf", "--quiet")
+    check_gguf("sees.gguf", model, "f32")
+    refused(1, "vision_tower.post.weight is of the part that sees pictures", "convert", "sees", "copy")
+
+
+def test_left_behind():
+    """What a killed conversion left is no obstacle."""
+    folder = make("llama").save("model")
+    os.mkdir("new")
+    for name in ("new/model.safetensors.plimsoll.tmp", "new.gguf.plimsoll.tmp"):
+        with open(name, "w") as file:
+            file.write("half")
+    run("convert", folder, "new", "--quiet")
+    run("convert", folder, "new.gguf", "--quiet")
+    check(not [n for n in os.listdir("new") + os.listdir(".") if n.endswith(".tmp")], os.listdir("new"))
+    same_tensors(model_files.read_folder(folder)[1], model_files.read_folder("new")[1])
+
+
 def test_refused():
     folder = make("llama").save("model")
     run("convert", folder, "there.gguf", "--quiet")
@@ -313,4 +399,5 @@ def test_judged():
 if __name__ == "__main__":
     main({"convert": [test_there_and_back, test_stored_stays, test_template],
           "convert_encodings": [test_encodings, test_tiles, test_shards, test_not_finite, test_refused],
+          "convert_forms": [test_rotary, test_llama3_comes_back, test_pictures, test_left_behind],
           "convert_judged": [test_judged]})
