@@ -23,21 +23,30 @@ static pl_status load(const pl_conversion *c, pl_tokenizer **t, pl_error *err)
                    pl_tokenizer_vocab_size(*t), (long long)rows);
 }
 
-/* What ends a text, by tokenizer and model: each once, those of the tokenizer first. */
-static size_t find_stops(const pl_conversion *c, const pl_tokenizer *t, int64_t stop[STOPS_MAX])
+typedef struct stops {
+    int64_t id[STOPS_MAX];
+    size_t count;
+} stops;
+
+static void add_stop(stops *s, int64_t id)
 {
-    enum { NAMED_MAX = STOPS_MAX - PL_PRETRAINED_STOPS_MAX };
+    for (size_t i = 0; i < s->count; i++)
+        if (s->id[i] == id) return;
+    if (s->count < STOPS_MAX) s->id[s->count++] = id;
+}
+
+/* What ends a text, by tokenizer and model, each once; `eos` (or PL_TOKEN_NONE) first. */
+static stops find_stops(const pl_conversion *c, const pl_tokenizer *t, uint32_t eos)
+{
+    enum { NAMED_MAX = 16 };
     const pl_pretrained_defaults *d = pl_pretrained_generation(c->from);
     uint32_t named[NAMED_MAX];
+    stops found = {.count = 0};
+    if (eos != PL_TOKEN_NONE) add_stop(&found, eos);
     const uint32_t all = pl_tokenizer_stop_ids(t, named, NAMED_MAX);
-    size_t count = 0;
-    while (count < all && count < NAMED_MAX) stop[count] = named[count], count++;
-    for (size_t i = 0; i < d->stops; i++) {
-        bool is_new = true;
-        for (size_t k = 0; k < count; k++) is_new = is_new && stop[k] != d->stop[i];
-        if (is_new) stop[count++] = d->stop[i];
-    }
-    return count;
+    for (uint32_t i = 0; i < all && i < NAMED_MAX; i++) add_stop(&found, named[i]);
+    for (size_t i = 0; i < d->stops; i++) add_stop(&found, d->stop[i]);
+    return found;
 }
 
 /* ---- keys of a GGUF file ---- */
@@ -76,20 +85,18 @@ static pl_status put_scores(pl_gguf_keys *k, const pl_tokenizer *t, uint32_t voc
     return PL_OK;
 }
 
-static void put_ids(pl_conversion *c, const pl_tokenizer *t)
+static void put_ids(pl_conversion *c, const pl_tokenizer *t, const pl_gguf_tokenizer_words *w)
 {
     static const char *const ends[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                        "tokenizer.ggml.eom_token_id"};
     const pl_pretrained_defaults *d = pl_pretrained_generation(c->from);
-    int64_t stop[STOPS_MAX];
-    const size_t stops = find_stops(c, t, stop);
-    const uint32_t bos = pl_tokenizer_special_id(t, PL_SPECIAL_BOS),
-                   pad = pl_tokenizer_special_id(t, PL_SPECIAL_PADDING),
+    const stops found = find_stops(c, t, w->eos);
+    const uint32_t pad = pl_tokenizer_special_id(t, PL_SPECIAL_PADDING),
                    unknown = pl_tokenizer_special_id(t, PL_SPECIAL_UNKNOWN);
-    if (bos != PL_TOKEN_NONE || d->bos >= 0)
-        pl_gguf_put_u32(&c->keys, "tokenizer.ggml.bos_token_id", bos != PL_TOKEN_NONE ? bos : (uint64_t)d->bos);
-    for (size_t i = 0; i < stops && i < 3; i++) pl_gguf_put_u32(&c->keys, ends[i], (uint64_t)stop[i]);
-    if (stops > 3) pl_convert_note(c, "a GGUF file names three tokens that end a text; the model has more");
+    if (w->bos != PL_TOKEN_NONE || d->bos >= 0)
+        pl_gguf_put_u32(&c->keys, "tokenizer.ggml.bos_token_id", w->bos != PL_TOKEN_NONE ? w->bos : (uint64_t)d->bos);
+    for (size_t i = 0; i < found.count && i < 3; i++) pl_gguf_put_u32(&c->keys, ends[i], (uint64_t)found.id[i]);
+    if (found.count > 3) pl_convert_note(c, "a GGUF file names three tokens that end a text; the model has more");
     if (unknown != PL_TOKEN_NONE) pl_gguf_put_u32(&c->keys, "tokenizer.ggml.unknown_token_id", unknown);
     if (pad != PL_TOKEN_NONE || d->pad >= 0)
         pl_gguf_put_u32(&c->keys, "tokenizer.ggml.padding_token_id", pad != PL_TOKEN_NONE ? pad : (uint64_t)d->pad);
@@ -115,7 +122,7 @@ static pl_status put_keys(pl_conversion *c, const pl_tokenizer *t, pl_error *err
     pl_gguf_put_string(k, "tokenizer.ggml.pre", w.pre, strlen(w.pre));
     put_lists(k, t, vocab, !w.has_scores);
     if (w.has_scores) PL_TRY(put_scores(k, t, vocab, err));
-    put_ids(c, t);
+    put_ids(c, t, &w);
     pl_gguf_put_bool(k, "tokenizer.ggml.add_bos_token", w.add_bos);
     pl_gguf_put_bool(k, "tokenizer.ggml.add_eos_token", w.add_eos);
     pl_gguf_put_bool(k, "tokenizer.ggml.add_space_prefix", w.add_space_prefix);
@@ -195,10 +202,11 @@ static pl_status add_tokenizer_files(pl_conversion *c, pl_tokenizer *t, pl_error
 
 static pl_status add_files(pl_conversion *c, pl_tokenizer *t, pl_error *err)
 {
-    int64_t stop[STOPS_MAX];
-    const size_t stops = t ? find_stops(c, t, stop) : 0;
-    PL_TRY(pl_hf_config_write(c->from, c->matrices, stop, stops, &pl_convert_add_side(c, "config.json")->text, err));
-    PL_TRY(pl_hf_generation_write(c->from, stop, stops, &pl_convert_add_side(c, "generation_config.json")->text, err));
+    const stops found = t ? find_stops(c, t, PL_TOKEN_NONE) : (stops){.count = 0};
+    PL_TRY(pl_hf_config_write(c->from, c->matrices, found.id, found.count, &pl_convert_add_side(c, "config.json")->text,
+                              err));
+    PL_TRY(pl_hf_generation_write(c->from, found.id, found.count,
+                                  &pl_convert_add_side(c, "generation_config.json")->text, err));
     return t ? add_tokenizer_files(c, t, err) : PL_OK;
 }
 

@@ -34,6 +34,7 @@ pl_status pl_tokenizer_gguf_bytes(const pl_gguf_tokenizer *, uint64_t *bytes, pl
 /* How a GGUF file says it. A sentence in `note` tells what it has no place for, where ids can differ; "" for none. */
 typedef struct pl_gguf_tokenizer_words {
     const char *model, *pre; /* "gpt2", "smollm" */
+    uint32_t bos, eos;       /* or PL_TOKEN_NONE */
     int has_scores, add_bos, add_eos, add_space_prefix;
     char note[256];
 } pl_gguf_tokenizer_words;

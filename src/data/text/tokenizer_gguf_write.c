@@ -33,9 +33,11 @@ static void note(pl_gguf_tokenizer_words *w, const char *what)
     snprintf(w->note + used, sizeof w->note - used, "%s%s", used ? "; " : "", what);
 }
 
-static int is_only(const pl_tokenizer *t, const uint32_t *ids, uint32_t count, pl_special which)
+/* The token that is put at an end of texts is bos, or eos. 0: there are several, or it is another one. */
+static int take_end(const uint32_t *ids, uint32_t count, uint32_t named, uint32_t *id)
 {
-    return count == 0 || (count == 1 && ids[0] == t->special_id[which]);
+    *id = count ? ids[0] : named;
+    return count <= 1 && (named == PL_TOKEN_NONE || *id == named);
 }
 
 static void note_differences(const pl_tokenizer *t, pl_gguf_tokenizer_words *w)
@@ -94,8 +96,8 @@ pl_status pl_tokenizer_name_gguf(const pl_tokenizer *t, const char *name, pl_ggu
     if (t->kind != PL_TOKENIZER_BPE)
         return pl_fail(err, PL_E_UNSUPPORTED, "%s: a GGUF file has no place for a tokenizer of the kind %s", name,
                        pl_tokenizer_kind_name(t->kind));
-    if (!is_only(t, p->before, p->before_count, PL_SPECIAL_BOS) ||
-        !is_only(t, p->after, p->after_count, PL_SPECIAL_EOS))
+    if (!take_end(p->before, p->before_count, t->special_id[PL_SPECIAL_BOS], &w->bos) ||
+        !take_end(p->after, p->after_count, t->special_id[PL_SPECIAL_EOS], &w->eos))
         return pl_fail(err, PL_E_UNSUPPORTED,
                        "%s: a GGUF file has no place for other special tokens around a text than bos and eos", name);
     w->add_bos = p->before_count > 0, w->add_eos = p->after_count > 0;
@@ -118,7 +120,7 @@ int32_t pl_tokenizer_gguf_token(const pl_tokenizer *t, uint32_t id, pl_str *text
         return PL_GGUF_TOKEN_UNUSED;
     }
     if (a)
-        pl_str_append_bytes(text, t->text + t->offset[id], bytes);
+        pl_tokenizer_append_added(t, a, text);
     else
         pl_tokenizer_append_token(t, id, text);
     if (id == t->unknown && !t->pipeline.is_bytes) return PL_GGUF_TOKEN_UNKNOWN;

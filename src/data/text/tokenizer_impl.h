@@ -171,6 +171,8 @@ extern const pl_gguf_pre pl_gguf_pres[];
 /* ---- tokenizer_write.c ---- */
 /* A token of the model as it stands in a file: in the alphabet of GPT-2, or with U+2581 for blanks. */
 void pl_tokenizer_append_token(const pl_tokenizer *, uint32_t id, pl_str *out);
+/* An added token's text in a file: its blanks are not folded. */
+void pl_tokenizer_append_added(const pl_tokenizer *, const pl_added_token *, pl_str *out);
 
 /* ---- added_tokens.c ---- */
 /* Fills t->added and both sets. */

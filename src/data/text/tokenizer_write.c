@@ -28,6 +28,14 @@ void pl_tokenizer_append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
     }
 }
 
+void pl_tokenizer_append_added(const pl_tokenizer *t, const pl_added_token *a, pl_str *out)
+{
+    if (a->normalized)
+        pl_str_append_bytes(out, t->text + t->offset[a->id], a->bytes);
+    else
+        pl_str_append_bytes(out, a->wanted, a->wanted_bytes);
+}
+
 static int compare_ids(const void *left, const void *right)
 {
     const pl_added_token *a = left, *b = right;
@@ -50,7 +58,7 @@ static const pl_added_token *added_with_id(const pl_tokenizer *t, const pl_added
     return t->added_count ? bsearch(&key, added, t->added_count, sizeof *added, compare_ids) : NULL;
 }
 
-static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
+static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     pl_json_key(j, "added_tokens");
     pl_json_array(j);
@@ -59,7 +67,9 @@ static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_j
         pl_json_object(j);
         pl_json_kv_uint(j, "id", a->id);
         pl_json_key(j, "content");
-        pl_json_string_bytes(j, (const char *)t->text + t->offset[a->id], a->bytes);
+        pl_str_clear(word);
+        pl_tokenizer_append_added(t, a, word);
+        pl_json_string_bytes(j, pl_str_text(word), word->bytes);
         pl_json_kv_bool(j, "single_word", false);
         pl_json_kv_bool(j, "lstrip", a->strips_left);
         pl_json_kv_bool(j, "rstrip", a->strips_right);
@@ -200,7 +210,7 @@ static void print_decoder(pl_json *j, const pl_pipeline *p)
 static void append_any(const pl_tokenizer *t, const pl_added_token *a, uint32_t id, pl_str *word)
 {
     if (a)
-        pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
+        pl_tokenizer_append_added(t, a, word);
     else
         pl_tokenizer_append_token(t, id, word);
 }
@@ -272,14 +282,16 @@ static void print_post_processor(const pl_tokenizer *t, const pl_added_token *ad
     pl_json_object_end(j);
 }
 
+/* In a GGUF file there can be tokens that no text becomes, such as the first of two with the same text. */
 static void print_vocab(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     pl_json_key(j, "vocab");
     pl_json_object(j);
     for (uint32_t id = 0; id < t->vocab; id++) {
-        if (t->offset[id] == t->offset[id + 1]) continue;
+        const uint32_t bytes = t->offset[id + 1] - t->offset[id];
+        if (bytes == 0) continue;
         const pl_added_token *a = added_with_id(t, added, id);
-        if (a && !a->in_model) continue;
+        if (a ? !a->in_model : pl_tokenizer_find(t, t->text + t->offset[id], bytes) != id) continue;
         pl_str_clear(word);
         append_any(t, a, id, word);
         pl_json_kv_uint(j, pl_str_text(word), id);
@@ -365,10 +377,10 @@ static void print_part(pl_json *j, const char *key, const char *type)
     pl_json_object_end(j);
 }
 
-static void print_words_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
+static void print_words_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     print_part(j, "truncation", NULL), print_part(j, "padding", NULL);
-    print_added(t, added, j);
+    print_added(t, added, j, word);
     print_part(j, "normalizer", t->lower ? "Lowercase" : NULL);
     print_part(j, "pre_tokenizer", "WhitespaceSplit");
     print_part(j, "post_processor", NULL), print_part(j, "decoder", NULL);
@@ -378,7 +390,7 @@ static void print_pipeline(const pl_tokenizer *t, const pl_added_token *added, p
 {
     static const char *const absent[] = {"truncation", "padding"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) pl_json_key(j, absent[i]), pl_json_null(j);
-    print_added(t, added, j);
+    print_added(t, added, j, word);
     print_normalizer(j, &t->pipeline);
     print_pre_tokenizer(j, &t->pipeline);
     print_post_processor(t, added, j, word);
@@ -397,7 +409,7 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     pl_json_object(&j);
     pl_json_kv_string(&j, "version", "1.0");
     if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, added, &j, &word);
-    if (t->kind == PL_TOKENIZER_WORDS) print_words_pipeline(t, added, &j);
+    if (t->kind == PL_TOKENIZER_WORDS) print_words_pipeline(t, added, &j, &word);
     pl_json_key(&j, "model");
     pl_json_object(&j);
     if (t->kind == PL_TOKENIZER_BPE)
