@@ -1,5 +1,5 @@
-/* Tokenizers written as GGUF files have them, and those of GGUF files as tokenizer.json: ids of hostile texts stay. (The
- * ids of the sources are held against other programs in test_gguf_tokenizers.c and test_pretrained_tokenizers.c.) */
+/* Tokenizers written as GGUF files have them, and those of GGUF files as tokenizer.json: ids of hostile texts stay.
+ * (The ids of the sources are held against other programs in test_gguf_tokenizers.c, test_pretrained_tokenizers.c.) */
 #include "unit/data/scratch.h"
 
 #include "data/text/encoder.h"
