@@ -49,7 +49,7 @@ static void note_differences(const pl_tokenizer *t, pl_gguf_tokenizer_words *w)
         }
     const pl_prefix prefix = t->pipeline.prefix;
     if (!t->pipeline.is_bytes && (prefix == PL_PREFIX_FIRST || prefix == PL_PREFIX_MISSING))
-        note(w, "a blank is put before each text between special tokens");
+        note(w, "a blank is put before each text between special tokens, also where it begins with one");
     if (t->pipeline.cuts_blanks) note(w, "words are no longer cut apart first");
 }
 
