@@ -219,6 +219,30 @@ def test_stored_stays():
     check(logits("unpacked") == logits("blocks.gguf"), "other logits")
 
 
+def random_block(encoding):
+    """Any bytes are one, but for its scales in f16, which are finite."""
+    size = {"q4_k": 144, "q5_k": 176, "q6_k": 210}[encoding]
+    data = bytearray(DRAW.randrange(256) for _ in range(size))
+    for at in ((208,) if encoding == "q6_k" else (0, 2)):
+        data[at:at + 2] = struct.pack("<e", DRAW.uniform(-1e-3, 1e-3))
+    return bytes(data)
+
+
+def test_other_blocks():
+    """Blocks that are only read are copied; a folder gets their numbers."""
+    run("convert", make("llama", width=256).save("wide"), "wide.gguf", "--quiet")
+    _, tensors, head = model_files.read_gguf_parts("wide.gguf")
+    for name, (_, ne, _) in tensors.items():
+        if len(ne) == 2 and ne[0] == 256:
+            kind = DRAW.choice(["q4_k", "q5_k", "q6_k"])
+            tensors[name] = (kind, ne, b"".join(random_block(kind) for _ in range(ne[1])))
+    model_files.write_gguf("blocks.gguf", head, tensors)
+    run("convert", "blocks.gguf", "same.gguf", "--quiet")
+    check(model_files.read_gguf("same.gguf")[1] == tensors, "blocks changed")
+    run("convert", "blocks.gguf", "unpacked", "--quiet")
+    check(logits("unpacked") == logits("blocks.gguf"), "other logits")
+
+
 def test_shards():
     model = any_model()
     folder = model.save("whole")
@@ -398,6 +422,6 @@ def test_judged():
 
 if __name__ == "__main__":
     main({"convert": [test_there_and_back, test_stored_stays, test_template],
-          "convert_encodings": [test_encodings, test_tiles, test_shards, test_not_finite, test_refused],
+          "convert_encodings": [test_encodings, test_other_blocks, test_tiles, test_shards, test_not_finite, test_refused],
           "convert_forms": [test_rotary, test_llama3_comes_back, test_pictures, test_left_behind],
           "convert_judged": [test_judged]})

@@ -5,7 +5,8 @@ import os
 import struct
 
 BLOCK_TYPES = {0: ("f32", 1, 4), 1: ("f16", 1, 2), 2: ("q4_0", 32, 18), 3: ("q4_1", 32, 20), 6: ("q5_0", 32, 22),
-               7: ("q5_1", 32, 24), 8: ("q8_0", 32, 34), 30: ("bf16", 1, 2)}
+               7: ("q5_1", 32, 24), 8: ("q8_0", 32, 34), 12: ("q4_k", 256, 144), 13: ("q5_k", 256, 176),
+               14: ("q6_k", 256, 210), 30: ("bf16", 1, 2)}
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 
 
@@ -38,6 +39,22 @@ class Reader:
 
 def read_gguf(path):
     """Its keys; its tensors as {name: (type, ne, bytes)}. Fails where the file breaks a rule of llama.cpp."""
+    keys, tensors, _ = read_gguf_parts(path)
+    return keys, tensors
+
+
+def write_gguf(path, head, tensors):
+    """`head`: what stands before the list of tensors, as read_gguf_parts gives it."""
+    kinds, infos, data = {name: kind for kind, (name, _, _) in BLOCK_TYPES.items()}, b"", b""
+    for name, (encoding, ne, piece) in tensors.items():
+        infos += struct.pack("<Q", len(name)) + name.encode() + struct.pack(f"<I{len(ne)}Q", len(ne), *ne)
+        infos += struct.pack("<IQ", kinds[encoding], len(data))
+        data += piece + bytes(-len(piece) % 32)
+    with open(path, "wb") as file:
+        file.write(head + infos + bytes(-len(head + infos) % 32) + data)
+
+
+def read_gguf_parts(path):
     with open(path, "rb") as file:
         r = Reader(file.read())
     assert r.data[:4] == b"GGUF"
@@ -48,7 +65,7 @@ def read_gguf(path):
         key = r.string().decode()
         assert key not in keys, key
         keys[key] = r.value(r.take("I"))
-    listed = []
+    listed, head = [], r.data[:r.at]
     for _ in range(count):
         name = r.string().decode()
         ne = [r.take("Q") for _ in range(r.take("I"))]
@@ -65,7 +82,7 @@ def read_gguf(path):
         tensors[name] = (encoding, ne, r.data[base + offset:base + offset + bytes_])
         end = offset + bytes_ + -bytes_ % 32
     assert len(r.data) == base + end, (len(r.data), base + end)
-    return keys, tensors
+    return keys, tensors, head
 
 
 def read_safetensors(path):
