@@ -17,7 +17,8 @@ set(PL_PART_planner
   report/map.c report/peak.c report/plan*.c report/programs.c report/training*.c report/validated.c
   report/work.c show/*html*.c show/chart*.c show/plot.c
   systems/*_page*.c systems/*_synth.c systems/*_prepare.c systems/chain_stages.c systems/inputs.c systems/preparation.c
-  systems/stages.c systems/outputs.c systems/show_facts.c systems/trainings*.c
+  systems/stages.c systems/outputs.c systems/show_facts.c systems/trainings*.c systems/convert*.c
+  pretrained/written.c pretrained/shards.c pretrained/*_write.c data/text/tokenizer_gguf_write.c
   data/clouds/scene.c data/arrays/arrays_prepare.c data/text/bpe_train.c data/text/words_train.c data/text/prepare.c
   data/text/tokenizer_write.c data/text/judged_make.c data/pages/texts_prepare.c data/pages/texts_gather.c texts/[^elu]*.c)
 set(PL_PART_ref kernels/ref/*.c)

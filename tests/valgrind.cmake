@@ -17,7 +17,7 @@ set(valgrind_long api/test_compile api/test_damaged_run api/test_prepare api/tes
   store/test_rehearse store/test_safetensors jobs/test_sample fit/test_frames models/test_clouds data/test_preprocess
   data/test_scene data/test_clouds_data systems/test_clouds_prepare systems/test_clouds_synth systems/test_clouds_run
   data/test_texts_index data/test_grammar stream/test_ring_schedules systems/test_capsules_synth api/test_infer
-  api/test_compare base/test_quantize data/test_picture_fit data/test_staging pretrained/test_open_model)
+  api/test_compare base/test_quantize data/test_picture_fit data/test_staging pretrained/test_open_model systems/test_convert)
 set(valgrind_without_folders backend kernels)
 set(valgrind_without base/test_process base/test_fence run/test_process_plan run/test_process_rules api/test_refused
   api/test_numbers fit/test_depth)

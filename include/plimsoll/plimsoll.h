@@ -20,6 +20,7 @@
 
 #include "plimsoll/compare.h"
 #include "plimsoll/config.h"
+#include "plimsoll/convert.h"
 #include "plimsoll/doctor.h"
 #include "plimsoll/draw.h"
 #include "plimsoll/export.h"

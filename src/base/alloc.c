@@ -58,7 +58,7 @@ static uint64_t chunk_of(uint64_t bytes)
     return chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 }
 
-static uint64_t chunk_bytes(size_t bytes) { return chunk_of((uint64_t)bytes + sizeof(block_header)); }
+uint64_t pl_alloc_block_bytes(size_t bytes) { return chunk_of((uint64_t)bytes + sizeof(block_header)); }
 
 /* ---- the meter ---- */
 
@@ -94,7 +94,8 @@ static void *resize_block(block_header *old, size_t bytes)
     h->bytes = bytes;
     h->counted = pl_alloc_count_taken(whole);
     pl_alloc_count_given(before + sizeof *h, was_counted);
-    atomic_fetch_add_explicit(&live_bytes, chunk_bytes(bytes) - (old ? chunk_bytes(before) : 0), memory_order_relaxed);
+    atomic_fetch_add_explicit(&live_bytes, pl_alloc_block_bytes(bytes) - (old ? pl_alloc_block_bytes(before) : 0),
+                              memory_order_relaxed);
     return h + 1;
 }
 
@@ -133,7 +134,7 @@ void pl_free(void *block)
     if (!block) return;
     block_header *h = (block_header *)block - 1;
     atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&live_bytes, chunk_bytes(h->bytes), memory_order_relaxed);
+    atomic_fetch_sub_explicit(&live_bytes, pl_alloc_block_bytes(h->bytes), memory_order_relaxed);
     pl_alloc_count_given(h->bytes + sizeof *h, h->counted);
     free(h);
 }

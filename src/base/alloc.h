@@ -32,6 +32,9 @@ uint64_t pl_alloc_request_count(void); /* requests since start */
 uint64_t pl_alloc_live_bytes(void);
 enum { PL_ALLOC_HEADER_BYTES = 16 }; /* before each block: its size */
 
+/* What a block of so many bytes takes of them. */
+uint64_t pl_alloc_block_bytes(size_t bytes);
+
 /* What the requests of one thread would take of a heap of their own: for a rehearsal of what another process will ask
  * for. A block that is resized is there twice for a moment. Blocks that were counted are given back under the same
  * meter, or under none. */

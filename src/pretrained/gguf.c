@@ -73,6 +73,8 @@ static bool has_type(uint32_t type)
 
 const char *pl_gguf_type_name(uint32_t type) { return has_type(type) ? block_types[type].name : "unknown"; }
 
+pl_encoding pl_gguf_encoding(uint32_t type) { return has_type(type) ? block_types[type].encoding : PL_ENCODING_COUNT; }
+
 /* ---- reading through ---- */
 
 /* The next `bytes` bytes, which stay where they are until the next call. */
@@ -188,9 +190,10 @@ static pl_status take_value(pl_gguf *g, pl_gguf_cursor *c, pl_gguf_value *v, pl_
     if (type == PL_GGUF_ARRAY) PL_TRY(take_array_head(c, v, &type, err));
     v->type = (pl_gguf_type)type;
     v->offset = place(c);
-    if (v->type == PL_GGUF_STRING) return skip_strings(c, v, err);
-    if (pl_size_mul(v->count, type_bytes[v->type], &bytes)) bytes = UINT64_MAX;
-    return skip(c, bytes, err);
+    if (v->type != PL_GGUF_STRING && pl_size_mul(v->count, type_bytes[v->type], &bytes)) bytes = UINT64_MAX;
+    PL_TRY(v->type == PL_GGUF_STRING ? skip_strings(c, v, err) : skip(c, bytes, err));
+    v->bytes = place(c) - v->offset;
+    return PL_OK;
 }
 
 static int by_key(const void *a, const void *b)
@@ -253,7 +256,7 @@ static pl_status take_tensor(pl_gguf *g, pl_gguf_cursor *c, pl_gguf_tensor *t, p
     PL_TRY(take_shape(g, c, t, err));
     PL_TRY(take_number(c, 4, &type, err));
     t->type = (uint32_t)type;
-    t->encoding = has_type(t->type) ? block_types[t->type].encoding : PL_ENCODING_COUNT;
+    t->encoding = pl_gguf_encoding(t->type);
     PL_TRY(size_tensor(g, t, err));
     return take_number(c, 8, &t->offset, err);
 }
@@ -388,6 +391,14 @@ const pl_gguf_value *pl_gguf_find(const pl_gguf *g, const char *key)
 {
     const pl_gguf_value wanted = {.key = key};
     return g->value_count ? bsearch(&wanted, g->values, g->value_count, sizeof *g->values, by_key) : NULL;
+}
+
+size_t pl_gguf_value_count(const pl_gguf *g) { return g->value_count; }
+const pl_gguf_value *pl_gguf_value_at(const pl_gguf *g, size_t index) { return &g->values[index]; }
+
+pl_status pl_gguf_bytes(const pl_gguf *g, const pl_gguf_value *v, uint64_t at, void *to, size_t bytes, pl_error *err)
+{
+    return pl_model_file_read(g->file, v->offset + at, to, bytes, err);
 }
 
 /* ---- values ---- */

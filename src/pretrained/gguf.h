@@ -43,7 +43,7 @@ typedef struct pl_gguf_value {
     pl_gguf_type type; /* of the value, or of an array's elements */
     bool is_array;
     uint64_t count;         /* elements */
-    uint64_t offset;        /* where the first element lies in the file */
+    uint64_t offset, bytes; /* where the first element lies in the file, and all of them together */
     uint64_t longest_bytes; /* of its strings */
 } pl_gguf_value;
 
@@ -66,7 +66,13 @@ size_t pl_gguf_tensor_count(const pl_gguf *);
 const pl_gguf_tensor *pl_gguf_tensor_at(const pl_gguf *, size_t index); /* in the order of their names */
 const char *pl_gguf_type_name(uint32_t type);                           /* "Q2_K", or "unknown" */
 
+pl_encoding pl_gguf_encoding(uint32_t type); /* PL_ENCODING_COUNT: not one of ours */
+
 const pl_gguf_value *pl_gguf_find(const pl_gguf *, const char *key); /* NULL: it has none */
+size_t pl_gguf_value_count(const pl_gguf *);
+const pl_gguf_value *pl_gguf_value_at(const pl_gguf *, size_t index); /* in the order of their keys */
+/* Some of a value's bytes as they lie in the file, from `at` on. */
+pl_status pl_gguf_bytes(const pl_gguf *, const pl_gguf_value *, uint64_t at, void *to, size_t bytes, pl_error *);
 
 /* One number as f64 (a whole one beyond 2^53 is rounded; a bool is 0 or 1). PL_E_DATA: it is no number. */
 pl_status pl_gguf_number(const pl_gguf *, const pl_gguf_value *, double *, pl_error *);

@@ -231,15 +231,19 @@ static bool has_fewer_bits(pl_encoding e, pl_encoding than)
     return pl_encoding_row_bytes(e, PL_ENCODING_BLOCK_MAX) < pl_encoding_row_bytes(than, PL_ENCODING_BLOCK_MAX);
 }
 
+pl_encoding pl_pretrained_fit(pl_encoding wanted, int64_t columns, bool is_vocabulary)
+{
+    if (is_vocabulary && has_fewer_bits(wanted, PL_ENCODING_Q8_0)) wanted = PL_ENCODING_Q8_0;
+    return pl_encoding_row_bytes(wanted, columns) >= 0 ? wanted : PL_ENCODING_F32;
+}
+
 pl_encoding pl_pretrained_use_as(const pl_pretrained_tensor *t, pl_encoding wanted)
 {
     static const char *const places[] = {"model.embed_positions.weight", NULL}, *const words[] = {
                                                                                     "model.embed_tokens.weight",
                                                                                     "lm_head.weight", NULL};
     if (t->rows == 1 || t->only_f32 || is_one_of(t->name, places)) return PL_ENCODING_F32;
-    if (wanted == PL_ENCODING_COUNT) return t->encoding;
-    if (has_fewer_bits(wanted, PL_ENCODING_Q8_0) && is_one_of(t->name, words)) wanted = PL_ENCODING_Q8_0;
-    return pl_encoding_row_bytes(wanted, t->columns) >= 0 ? wanted : PL_ENCODING_F32;
+    return wanted == PL_ENCODING_COUNT ? t->encoding : pl_pretrained_fit(wanted, t->columns, is_one_of(t->name, words));
 }
 
 size_t pl_pretrained_file_count(const pl_pretrained *p) { return p->file_count; }

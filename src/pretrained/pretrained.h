@@ -53,6 +53,8 @@ const pl_pretrained_tensor *pl_pretrained_tensor_find(const pl_pretrained *,
  * Vectors, a table of positions, tensors that 1 is added to and rows that are no whole blocks are in f32, and rows of
  * tokens in 8 bits where the rest is in fewer. */
 pl_encoding pl_pretrained_use_as(const pl_pretrained_tensor *, pl_encoding wanted);
+/* That of a matrix alone. */
+pl_encoding pl_pretrained_fit(pl_encoding wanted, int64_t columns, bool is_vocabulary);
 size_t pl_pretrained_file_count(const pl_pretrained *);
 const char *pl_pretrained_file_path(const pl_pretrained *, size_t index);
 
@@ -70,6 +72,17 @@ pl_status pl_pretrained_read(const pl_pretrained *, const pl_pretrained_tensor *
  * in the middle of each tensor. A plan keeps it. The staging is as above; asks for no memory. PL_E_DATA. */
 pl_status pl_pretrained_identify(const pl_pretrained *, void *staging, size_t staging_bytes, uint64_t *hash,
                                  pl_error *);
+/* The same of some of its rows: first and count are multiples of pl_pretrained_row_unit (of a vector: its one row). */
+typedef struct pl_pretrained_rows {
+    int64_t first, count;
+    bool is_stored; /* the numbers of the file, without the 1 that is added to some */
+} pl_pretrained_rows;
+
+int64_t pl_pretrained_row_unit(const pl_pretrained *, const pl_pretrained_tensor *);
+pl_status pl_pretrained_read_rows(const pl_pretrained *, const pl_pretrained_tensor *, const pl_pretrained_rows *,
+                                  pl_encoding to, void *into, void *staging, size_t staging_bytes, pl_error *);
+/* Does the file have it in its encoding? False: in f64. */
+bool pl_pretrained_is_as_stored(const pl_pretrained *, const pl_pretrained_tensor *);
 
 /* ---- what comes with a model ---- */
 

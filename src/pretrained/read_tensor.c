@@ -225,22 +225,44 @@ static pl_status check(const reading *r)
     return pl_model_file_check(r->file, r->err);
 }
 
-pl_status pl_pretrained_read(const pl_pretrained *p, const pl_pretrained_tensor *t, pl_encoding to, void *into,
-                             void *staging, size_t staging_bytes, pl_error *err)
+pl_status pl_pretrained_read_rows(const pl_pretrained *p, const pl_pretrained_tensor *t, const pl_pretrained_rows *rows,
+                                  pl_encoding to, void *into, void *staging, size_t staging_bytes, pl_error *err)
 {
-    const pl_taken *how = &p->taken[t - p->tensors];
+    pl_pretrained_tensor part = *t;
+    pl_taken how = p->taken[t - p->tensors];
+    if (how.pair_heads) how.pair_heads = how.pair_heads * rows->count / t->rows;
+    how.first += rows->first, part.rows = rows->count;
+    part.only_f32 = t->only_f32 && !rows->is_stored;
     reading r = {.file = &p->files[t->file],
-                 .t = t,
-                 .how = how,
+                 .t = &part,
+                 .how = &how,
                  .to = to,
                  .into = into,
                  .staging = staging,
                  .room = staging_bytes,
                  .block = pl_encoding_block(t->encoding),
-                 .block_bytes = how->source->is_f64 ? 8 : pl_encoding_block_bytes(t->encoding),
+                 .block_bytes = how.source->is_f64 ? 8 : pl_encoding_block_bytes(t->encoding),
                  .err = err};
     r.quantum = r.block > pl_encoding_block(to) ? r.block : pl_encoding_block(to);
     PL_TRY(check(&r));
-    PL_TRY(how->is_transposed ? read_transposed(&r) : read_straight(&r));
+    PL_TRY(how.is_transposed ? read_transposed(&r) : read_straight(&r));
     return pl_model_file_check(r.file, err);
+}
+
+pl_status pl_pretrained_read(const pl_pretrained *p, const pl_pretrained_tensor *t, pl_encoding to, void *into,
+                             void *staging, size_t staging_bytes, pl_error *err)
+{
+    const pl_pretrained_rows all = {.count = t->rows};
+    return pl_pretrained_read_rows(p, t, &all, to, into, staging, staging_bytes, err);
+}
+
+int64_t pl_pretrained_row_unit(const pl_pretrained *p, const pl_pretrained_tensor *t)
+{
+    const pl_taken *how = &p->taken[t - p->tensors];
+    return how->is_vector ? t->rows : how->pair_heads ? t->rows / how->pair_heads : 1;
+}
+
+bool pl_pretrained_is_as_stored(const pl_pretrained *p, const pl_pretrained_tensor *t)
+{
+    return !p->taken[t - p->tensors].source->is_f64;
 }

@@ -1,10 +1,12 @@
-/* Which tensors a model has, what they are called in each kind of file, and how they lie there: a table. Fused tensors
- * hold several of ours, row after row; gpt2's matrices in folders have a row for each input. */
+/* Which tensors a model has, what they are called in each kind of file, and how they lie there: a table, by which
+ * files are read and written. Fused tensors hold several of ours, row after row; gpt2's matrices in folders have a row
+ * for each input. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pretrained/model_impl.h"
+#include "pretrained/written.h"
 
 /* ---- the table ---- */
 
@@ -129,6 +131,8 @@ static int64_t fused_rows(const pl_causal_lm *m, part p, int64_t rows, int64_t *
 
 typedef struct mapping {
     pl_pretrained *p;
+    const pl_lm_family *family;
+    bool is_gguf;       /* of the file that is read, or written */
     const char *prefix; /* in folders */
     const char *head;   /* lm_head there, which stands outside of the prefix */
     bool is_gpt2;       /* with the names of its folders */
@@ -148,10 +152,22 @@ static const char *find_prefix(const pl_pretrained *p, bool is_gpt2)
     return "";
 }
 
+static bool begins_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+
+/* Names of a folder are those that this model's own has, if it is one. */
+static mapping begin(pl_pretrained *p, bool is_gguf)
+{
+    const pl_lm_family *f = p->gguf || !is_gguf || p->family->arch ? p->family : pl_lm_family_of_arch("llama");
+    mapping m = {.p = p, .family = f, .is_gguf = is_gguf, .is_gpt2 = f->is_layer_norm && !is_gguf};
+    m.prefix = !p->gguf ? find_prefix(p, f->is_layer_norm) : m.is_gpt2 ? "transformer." : "model.";
+    m.head = begins_with(m.prefix, "language_model.") ? "language_model.lm_head" : "lm_head";
+    return m;
+}
+
 static void print_name(const mapping *m, const char *base, int64_t block, const char *ending, char name[NAME_BYTES])
 {
-    const char *prefix = m->p->gguf ? "" : m->prefix, *blocks = m->p->gguf ? "blk" : m->is_gpt2 ? "h" : "layers";
-    if (!m->p->gguf && strcmp(base, "lm_head") == 0)
+    const char *prefix = m->is_gguf ? "" : m->prefix, *blocks = m->is_gguf ? "blk" : m->is_gpt2 ? "h" : "layers";
+    if (!m->is_gguf && strcmp(base, "lm_head") == 0)
         snprintf(name, NAME_BYTES, "%s%s", m->head, ending);
     else if (block == OUTER)
         snprintf(name, NAME_BYTES, "%s%s%s", prefix, base, ending);
@@ -159,29 +175,58 @@ static void print_name(const mapping *m, const char *base, int64_t block, const 
         snprintf(name, NAME_BYTES, "%s%s.%" PRId64 ".%s%s", prefix, blocks, block, base, ending);
 }
 
-/* The source of a row of the table: its name, what is there of that name (NULL), and which part of it. */
+/* The name of the tensor that a row of the table is a part of; false: such files have it alone. */
+static bool print_fused(const mapping *m, const row *r, int64_t block, const char *ending, part *of,
+                        char name[NAME_BYTES])
+{
+    const pl_lm_family *f = m->family;
+    const char *fused = m->is_gguf ? (f->is_fused_in_gguf ? r->fused_gguf : NULL) : f->is_fused ? r->fused : NULL;
+    if (!fused || (r->part >= GATE_PART && !f->is_fused)) return false;
+    print_name(m, fused, block, ending, name);
+    *of = r->part;
+    return true;
+}
+
+static void print_alone(const mapping *m, const row *r, int64_t block, const char *ending, part *of,
+                        char name[NAME_BYTES])
+{
+    print_name(m, m->is_gguf ? r->gguf : m->is_gpt2 ? r->gpt2 : r->name, block, ending, name);
+    *of = m->is_gpt2 ? r->gpt2_part : WHOLE;
+}
+
+static void print_ours(const row *r, int64_t block, const char *ending, char name[NAME_BYTES])
+{
+    if (block == OUTER)
+        snprintf(name, NAME_BYTES, "%s%s%s", strcmp(r->name, "lm_head") ? "model." : "", r->name, ending);
+    else
+        snprintf(name, NAME_BYTES, "model.layers.%" PRId64 ".%s%s", block, r->name, ending);
+}
+
+/* The source of a row of the table: its name, what is there of that name (NULL), and which part of it. In GGUF files
+ * queries, keys and values are met fused and alone. */
 static pl_source *find_source(const mapping *m, const row *r, int64_t block, const char *ending, part *of,
                               char name[NAME_BYTES])
 {
-    const pl_lm_family *f = m->p->family;
-    const char *plain = m->p->gguf ? r->gguf : m->is_gpt2 ? r->gpt2 : r->name;
-    const char *fused = m->p->gguf ? (f->is_fused_in_gguf ? r->fused_gguf : NULL) : f->is_fused ? r->fused : NULL;
-    if (fused && (r->part < GATE_PART || f->is_fused)) {
-        print_name(m, fused, block, ending, name);
+    if (print_fused(m, r, block, ending, of, name)) {
         pl_source *s = pl_pretrained_find_source(m->p, name);
-        *of = r->part;
-        if (s || !m->p->gguf || r->part >= GATE_PART) return s;
+        if (s || !m->is_gguf || r->part >= GATE_PART) return s;
     }
-    *of = m->is_gpt2 ? r->gpt2_part : WHOLE;
-    print_name(m, plain, block, ending, name);
+    print_alone(m, r, block, ending, of, name);
     return pl_pretrained_find_source(m->p, name);
+}
+
+/* So many heads whose pairs of rows are neighbours in the file; 0: they are not. */
+static int64_t pair_heads(const mapping *m, const row *r)
+{
+    if (!m->is_gguf || !m->family->is_permuted || !r->is_rotary) return 0;
+    return r->rows == QUERIES ? m->p->model.heads : m->p->model.key_heads;
 }
 
 /* ---- matching ---- */
 
 static void check_source(mapping *m, const pl_source *s, bool is_vector, int64_t rows, int64_t columns)
 {
-    const bool is_gguf = m->p->gguf;
+    const bool is_gguf = m->is_gguf;
     if (s->rows != (uint64_t)rows || s->columns != (uint64_t)columns || (!is_gguf && s->rank != (is_vector ? 1 : 2)))
         pl_problems_add(&m->problems,
                         "tensor %s has %" PRIu64 " × %" PRIu64 " numbers%s; %" PRId64 " × %" PRId64 " were expected",
@@ -209,15 +254,10 @@ static pl_status add_tensor(mapping *m, const char *name, int64_t rows, int64_t 
     return PL_OK;
 }
 
-static int64_t pair_heads(const mapping *m, const row *r)
-{
-    if (!m->p->gguf || !m->p->family->is_permuted || !r->is_rotary) return 0;
-    return r->rows == QUERIES ? m->p->model.heads : m->p->model.key_heads;
-}
-
 /* The weight or the bias of a row of the table. */
-static pl_status map_tensor(mapping *m, const row *r, int64_t block, bool is_bias, pl_error *err)
+static pl_status map_tensor(void *to, const row *r, int64_t block, bool is_bias, pl_error *err)
 {
+    mapping *m = to;
     const pl_causal_lm *lm = &m->p->model;
     const char *ending = is_bias ? ".bias" : ".weight";
     char name[NAME_BYTES], ours[NAME_BYTES];
@@ -240,31 +280,38 @@ static pl_status map_tensor(mapping *m, const row *r, int64_t block, bool is_bia
         check_source(m, s, false, all, inputs);
     s->is_used = true;
     if (m->problems.count) return PL_OK;
-    if (block == OUTER)
-        snprintf(ours, sizeof ours, "%s%s%s", strcmp(r->name, "lm_head") ? "model." : "", r->name, ending);
-    else
-        snprintf(ours, sizeof ours, "model.layers.%" PRId64 ".%s%s", block, r->name, ending);
+    print_ours(r, block, ending, ours);
     return add_tensor(m, ours, is_vector ? 1 : outputs, is_vector ? outputs : inputs, &taken,
-                      r->is_norm && m->p->family->adds_one && !m->p->gguf, err);
+                      r->is_norm && m->family->adds_one && !m->is_gguf, err);
 }
 
-static pl_status map_rows(mapping *m, const row *rows, size_t count, int64_t block, pl_error *err)
+typedef pl_status (*row_visitor)(void *, const row *, int64_t block, bool is_bias, pl_error *);
+
+static pl_status visit_rows(const pl_causal_lm *lm, const row *rows, size_t count, int64_t block, row_visitor visit,
+                            void *to, pl_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!has(&m->p->model, rows[i].when)) continue;
-        PL_TRY(map_tensor(m, &rows[i], block, false, err));
-        if (has(&m->p->model, rows[i].bias)) PL_TRY(map_tensor(m, &rows[i], block, true, err));
+        if (!has(lm, rows[i].when)) continue;
+        PL_TRY(visit(to, &rows[i], block, false, err));
+        if (has(lm, rows[i].bias)) PL_TRY(visit(to, &rows[i], block, true, err));
     }
+    return PL_OK;
+}
+
+/* All tensors of a model, in its order. */
+static pl_status visit_all(const pl_causal_lm *lm, row_visitor visit, void *to, pl_error *err)
+{
+    PL_TRY(visit_rows(lm, outer_rows, sizeof outer_rows / sizeof *outer_rows, OUTER, visit, to, err));
+    for (int64_t i = 0; i < lm->layers; i++)
+        PL_TRY(visit_rows(lm, block_rows, sizeof block_rows / sizeof *block_rows, i, visit, to, err));
     return PL_OK;
 }
 
 /* ---- what is left over ---- */
 
-static bool begins_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
-
 static bool is_ignored(const mapping *m, const char *name)
 {
-    if (m->p->gguf) return strcmp(name, "rope_freqs.weight") == 0;
+    if (m->is_gguf) return strcmp(name, "rope_freqs.weight") == 0;
     if (m->p->model.is_tied && begins_with(name, m->head) && strcmp(name + strlen(m->head), ".weight") == 0)
         return true;
     for (size_t i = 0; i < sizeof ignored_names / sizeof *ignored_names; i++) {
@@ -285,12 +332,76 @@ static void refuse_unknown(mapping *m)
 
 pl_status pl_weights_map_apply(pl_pretrained *p, pl_error *err)
 {
-    const bool is_gpt2 = p->family->is_layer_norm && !p->gguf;
-    mapping m = {.p = p, .is_gpt2 = is_gpt2, .prefix = find_prefix(p, is_gpt2)};
-    m.head = begins_with(m.prefix, "language_model.") ? "language_model.lm_head" : "lm_head";
-    PL_TRY(map_rows(&m, outer_rows, sizeof outer_rows / sizeof *outer_rows, OUTER, err));
-    for (int64_t i = 0; i < p->model.layers; i++)
-        PL_TRY(map_rows(&m, block_rows, sizeof block_rows / sizeof *block_rows, i, err));
+    mapping m = begin(p, p->gguf != NULL);
+    PL_TRY(visit_all(&p->model, map_tensor, &m, err));
     refuse_unknown(&m);
     return pl_problems_fail(&m.problems, PL_E_DATA, p->path, "its tensors are not those of its config", err);
+}
+
+/* ---- writing ---- */
+
+typedef struct writing {
+    mapping map;
+    size_t next; /* of our tensors: they come in the same order */
+    pl_written_list *list;
+} writing;
+
+/* The one that this is a part of, which came a few rows before; or a new one. NULL: no memory. */
+static pl_written *find_written(writing *w, const char *name)
+{
+    pl_written_list *l = w->list;
+    for (size_t i = l->count; i-- > 0 && l->count - i <= 2 * PL_WRITTEN_PARTS_MAX;)
+        if (strcmp(l->of[i].name, name) == 0) return &l->of[i];
+    const char *copy = pl_pool_strdup(l->pool, name);
+    if (!copy || pl_grow(&l->of, &l->room, l->count, sizeof *l->of)) return NULL;
+    l->of[l->count] = (pl_written){.name = copy};
+    return &l->of[l->count++];
+}
+
+static pl_status write_tensor(void *to, const row *r, int64_t block, bool is_bias, pl_error *err)
+{
+    writing *w = to;
+    const mapping *m = &w->map;
+    const pl_pretrained_tensor *t = &m->p->tensors[w->next++];
+    const char *ending = is_bias ? ".bias" : ".weight";
+    char name[NAME_BYTES];
+    part of;
+    if (!print_fused(m, r, block, ending, &of, name)) print_alone(m, r, block, ending, &of, name);
+    pl_written *written = find_written(w, name);
+    if (!written) return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of tensors", m->p->path);
+    written->part[written->parts++] = t;
+    written->is_vector = is_bias || r->rows == ONE;
+    written->rows = written->is_vector ? 1 : written->rows + t->rows;
+    written->columns = written->is_vector ? written->columns + t->columns : t->columns;
+    written->pair_heads = pair_heads(m, r);
+    written->is_transposed = m->is_gpt2 && block != OUTER && !written->is_vector;
+    written->is_stored = r->is_norm && m->is_gguf == (m->p->gguf != NULL);
+    written->lacks_one = r->is_norm && m->family->adds_one && !m->is_gguf && !written->is_stored;
+    written->is_table = strcmp(r->name, "embed_positions") == 0;
+    written->is_vocabulary = r->rows == VOCAB;
+    return PL_OK;
+}
+
+static const char *find_left_out(const pl_pretrained *p)
+{
+    for (size_t i = 0; i < p->source_count; i++)
+        for (size_t k = 0; k < sizeof ignored_names / sizeof *ignored_names; k++)
+            if (ignored_names[k].begins && begins_with(p->sources[i].name, ignored_names[k].begins))
+                return p->sources[i].name;
+    return NULL;
+}
+
+pl_status pl_written_list_make(const pl_pretrained *p, bool is_gguf, pl_written_list *list, pl_error *err)
+{
+    writing w = {.map = begin((pl_pretrained *)p, is_gguf), .list = list};
+    *list = (pl_written_list){.pool = pl_pool_create()};
+    if (!list->pool) return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of tensors", p->path);
+    list->left_out = find_left_out(p);
+    return visit_all(&p->model, write_tensor, &w, err);
+}
+
+void pl_written_list_deinit(pl_written_list *list)
+{
+    if (list->pool) pl_pool_destroy(list->pool);
+    pl_free(list->of);
 }

@@ -220,20 +220,15 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     return PL_OK;
 }
 
-/* A model without a chat template has something to tell all the same. */
 static pl_status describe(const pl_config *c, pl_doc *doc, pl_error *err)
 {
     pl_data *data;
-    pl_error why = {0};
     PL_TRY(open_files(c, PL_COMMAND_INFER, PL_DATA_FOR_PLAN, NULL, &data, err));
     pretrained_data *d = (pretrained_data *)data;
-    pl_status status = pl_pretrained_load_template(d->model, c, &d->text.chat, &why);
-    if (status == PL_E_NOMEM)
-        pl_fail(err, status, "%s", why.text);
-    else
-        pl_pretrained_describe(d->model, &d->text, doc);
+    const pl_status status = pl_pretrained_take_template(d->model, &d->text.chat, err);
+    if (status == PL_OK) pl_pretrained_describe(d->model, &d->text, doc);
     close_pretrained(data);
-    return status == PL_E_NOMEM ? status : PL_OK;
+    return status;
 }
 
 static const char *const files[] = {NULL};

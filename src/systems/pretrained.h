@@ -16,6 +16,8 @@ pl_status pl_pretrained_load_template(const pl_pretrained *, const pl_config *, 
 
 /* What it is, as its files say. */
 void pl_pretrained_describe(const pl_pretrained *, const pl_text_data *, pl_doc *);
+/* The model's own alone; without text where it has none. */
+pl_status pl_pretrained_take_template(const pl_pretrained *, pl_text_template *to, pl_error *);
 
 /* Sets the keys of sampling that the config leaves open as generation_config.json says; `said`: which, "" for none. */
 pl_status pl_pretrained_take_sampling(pl_config *, char *said, size_t room, pl_error *);

@@ -125,7 +125,7 @@ static pl_status take_built_in(const char *name, pl_text_template *to, pl_error 
     return PL_OK;
 }
 
-static pl_status take_model(const pl_pretrained *p, pl_text_template *to, pl_error *err)
+pl_status pl_pretrained_take_template(const pl_pretrained *p, pl_text_template *to, pl_error *err)
 {
     const char *file = pl_pretrained_path(p, PL_PRETRAINED_CHAT_TEMPLATE),
                *config = pl_pretrained_path(p, PL_PRETRAINED_TOKENIZER_CONFIG);
@@ -154,6 +154,6 @@ pl_status pl_pretrained_load_template(const pl_pretrained *p, const pl_config *c
     const pl_config_chat_template_kind kind = c->generate.template.kind;
     if (kind == PL_CONFIG_TEMPLATE_FILE) return take_file(path, to, err);
     if (kind != PL_CONFIG_TEMPLATE_MODEL) return take_built_in(pl_chat_built_in_name((size_t)kind - 1), to, err);
-    PL_TRY(take_model(p, to, err));
+    PL_TRY(pl_pretrained_take_template(p, to, err));
     return to->text ? PL_OK : refuse(c->model.source, err);
 }

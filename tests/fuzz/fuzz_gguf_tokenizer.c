@@ -3,6 +3,25 @@
 #include "fuzz/fuzz_ids.h"
 #include "support/gguf_json.h"
 
+/* Written again it is read again, and so is what a tokenizer.json has of it. */
+static void check_written(pl_tokenizer *t)
+{
+    pl_gguf_tokenizer_words words;
+    pl_str text = {0};
+    pl_error err = {0};
+    if (pl_tokenizer_name_gguf(t, "file.gguf", &words, &err) == PL_OK)
+        for (uint32_t i = 0; i < pl_tokenizer_vocab_size(t); i++) {
+            const int32_t type = pl_tokenizer_gguf_token(t, i, &text);
+            FUZZ_CHECK(type >= 1 && type <= 6 && text.bytes > 0, "token %u is of type %d", i, (int)type);
+        }
+    for (uint32_t i = 0; i < pl_tokenizer_gguf_merges(t); i++) pl_tokenizer_gguf_merge(t, i, &text);
+    if (pl_tokenizer_merge_by_scores(t, &err) == PL_OK && pl_tokenizer_check_json(t, "file.gguf", &err) == PL_OK) {
+        pl_str_clear(&text);
+        pl_tokenizer_print(t, &text);
+    }
+    pl_str_deinit(&text);
+}
+
 static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
 {
     json_error_t why;
@@ -17,6 +36,7 @@ static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
     if (t) {
         fuzz_check_use(t, (const uint8_t *)fuzz_text, sizeof fuzz_text - 1);
         fuzz_check_use(t, data, size < 256 ? size : 256);
+        check_written(t);
     }
     FUZZ_CHECK((status == PL_OK) == (t != NULL), "a tokenizer that was refused");
     pl_tokenizer_destroy(t);

@@ -7,7 +7,8 @@
 #include <jansson.h>
 
 #include "fuzz/fuzz.h"
-#include "pretrained/pretrained.h"
+#include "pretrained/model_write.h"
+#include "pretrained/shards.h"
 
 enum { DATA_MAX = 1 << 20, NUMBERS_MAX = 1 << 16 };
 
@@ -52,12 +53,43 @@ static void check_model(const pl_pretrained *p)
     }
 }
 
+/* Both forms of it have a list of tensors, whose rooms and layout are known. */
+static void check_forms(const pl_pretrained *p)
+{
+    for (int is_gguf = 0; is_gguf < 2; is_gguf++) {
+        pl_written_list list;
+        pl_shards shards = {0};
+        pl_error err = {0};
+        if (pl_written_list_make(p, is_gguf, &list, &err) == PL_OK &&
+            pl_written_list_encode(&list, is_gguf, is_gguf ? PL_ENCODING_Q4_0 : PL_ENCODING_BF16, &err) == PL_OK) {
+            const pl_written_room room = pl_written_room_plan(p, &list);
+            FUZZ_CHECK(pl_written_room_bytes(&room) > 0 && list.count > 0, "no room");
+            if (!is_gguf) (void)pl_shards_init(&shards, &list, 4096, &err);
+        }
+        pl_shards_deinit(&shards);
+        pl_written_list_deinit(&list);
+    }
+}
+
+/* What its config says is said again, or refused. */
+static void check_words(const pl_pretrained *p)
+{
+    pl_gguf_keys keys = {0};
+    pl_gguf_model_written written;
+    pl_str text = {0};
+    pl_error err = {0};
+    (void)pl_gguf_model_write(p, PL_ENCODING_F32, &keys, &written, &err);
+    (void)pl_hf_config_write(p, PL_ENCODING_F32, NULL, 0, &text, &err);
+    pl_str_deinit(&keys.text);
+    pl_str_deinit(&text);
+}
+
 static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
 {
     pl_pretrained *p;
     (void)data, (void)size;
     const pl_status status = pl_pretrained_open(fuzz_folder(), &p, err);
-    if (p) check_model(p);
+    if (p) check_model(p), check_forms(p), check_words(p);
     pl_pretrained_close(p);
     return status;
 }

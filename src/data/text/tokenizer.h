@@ -60,9 +60,10 @@ pl_status pl_tokenizer_parse(const char *name, const char *json, size_t bytes, p
 /* What the tokenizer_config.json next to it says, before anybody uses it: which tokens are special, and that a template
  * has no bos or eos after all (add_bos_token, add_eos_token). Tokens that it lacks stay PL_TOKEN_NONE. */
 pl_status pl_tokenizer_read_config(pl_tokenizer *, const char *name, const char *json, size_t bytes, pl_error *);
-/* PL_E_USAGE: it is that of a GGUF file, for whose rules the form has no words. */
+/* Has tokenizer.json words for it? PL_E_USAGE, PL_E_UNSUPPORTED: it has rules of a GGUF file. */
+pl_status pl_tokenizer_check_json(const pl_tokenizer *, const char *name, pl_error *);
 pl_status pl_tokenizer_save(const pl_tokenizer *, const char *path, pl_error *);
-void pl_tokenizer_print(const pl_tokenizer *, pl_str *out);
+void pl_tokenizer_print(const pl_tokenizer *, pl_str *out); /* a checked one */
 
 /* ---- tokenizer.c ---- */
 pl_status pl_tokenizer_create_bytes(pl_tokenizer **, pl_error *);

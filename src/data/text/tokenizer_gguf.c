@@ -8,15 +8,6 @@
 #include "data/text/tokenizer_impl.h"
 #include "data/text/unicode.h"
 
-typedef enum token_type {
-    TYPE_NORMAL = 1,
-    TYPE_UNKNOWN,
-    TYPE_CONTROL,
-    TYPE_USER_DEFINED,
-    TYPE_UNUSED,
-    TYPE_BYTE,
-} token_type;
-
 enum { RAW_TOKEN_MAX = 3 * PL_TOKEN_BYTES_MAX };
 
 typedef struct reader {
@@ -41,41 +32,39 @@ static pl_status no_memory(const reader *r)
     return pl_fail(r->err, PL_E_NOMEM, "%s: no memory for reading the tokenizer", r->of->name);
 }
 
-static token_type type_of(const reader *r, uint32_t id)
+static pl_gguf_token_type type_of(const reader *r, uint32_t id)
 {
-    int32_t type = TYPE_NORMAL;
+    int32_t type = PL_GGUF_TOKEN_NORMAL;
     if (r->of->types) memcpy(&type, (const char *)r->of->types + 4 * (size_t)id, sizeof type);
-    return (token_type)type;
+    return (pl_gguf_token_type)type;
 }
 
-static bool is_added(token_type type)
+static bool is_added(pl_gguf_token_type type)
 {
-    return type == TYPE_UNKNOWN || type == TYPE_CONTROL || type == TYPE_USER_DEFINED;
+    return type == PL_GGUF_TOKEN_UNKNOWN || type == PL_GGUF_TOKEN_CONTROL || type == PL_GGUF_TOKEN_USER_DEFINED;
 }
 
 /* ---- what the keys say ---- */
 
+const pl_gguf_pre pl_gguf_pres[] = {
+    {"gpt-2", {PL_SCANNER_GPT2, PL_PRECUT_NONE}, 0, 0},
+    {"smollm", {PL_SCANNER_GPT2, PL_PRECUT_EACH_DIGIT}, 0, 0},
+    {"llama-bpe", {PL_SCANNER_LLAMA3, PL_PRECUT_NONE}, 0, 1},
+    {"llama3", {PL_SCANNER_LLAMA3, PL_PRECUT_NONE}, 0, 1},
+    {"llama-v3", {PL_SCANNER_LLAMA3, PL_PRECUT_NONE}, 0, 1},
+    {"qwen2", {PL_SCANNER_QWEN2, PL_PRECUT_NONE}, 1, 0},
+    {"default", {PL_SCANNER_GPT2, PL_PRECUT_PUNCTUATION}, 0, 0},
+    {NULL},
+};
+
 static pl_status read_pre(reader *r)
 {
-    static const struct {
-        const char *name;
-        pl_pretoken rule;
-        int has_nfc, ignore_merges;
-    } known[] = {
-        {"gpt-2", {PL_SCANNER_GPT2, PL_PRECUT_NONE}, 0, 0},
-        {"smollm", {PL_SCANNER_GPT2, PL_PRECUT_EACH_DIGIT}, 0, 0},
-        {"llama-bpe", {PL_SCANNER_LLAMA3, PL_PRECUT_NONE}, 0, 1},
-        {"llama3", {PL_SCANNER_LLAMA3, PL_PRECUT_NONE}, 0, 1},
-        {"llama-v3", {PL_SCANNER_LLAMA3, PL_PRECUT_NONE}, 0, 1},
-        {"qwen2", {PL_SCANNER_QWEN2, PL_PRECUT_NONE}, 1, 0},
-        {"default", {PL_SCANNER_GPT2, PL_PRECUT_PUNCTUATION}, 0, 0},
-    };
     const char *pre = r->of->pre ? r->of->pre : "default";
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(pre, known[i].name) != 0) continue;
-        r->parts.pipeline.pretoken = known[i].rule;
-        r->parts.pipeline.has_nfc = known[i].has_nfc;
-        r->parts.ignore_merges = known[i].ignore_merges;
+    for (const pl_gguf_pre *known = pl_gguf_pres; known->name; known++) {
+        if (strcmp(pre, known->name) != 0) continue;
+        r->parts.pipeline.pretoken = known->rule;
+        r->parts.pipeline.has_nfc = known->has_nfc;
+        r->parts.ignore_merges = known->ignore_merges;
         return PL_OK;
     }
     return BAD(
@@ -180,13 +169,13 @@ static pl_status read_texts(reader *r)
     return PL_OK;
 }
 
-static pl_added_token *add(reader *r, uint32_t id, token_type type)
+static pl_added_token *add(reader *r, uint32_t id, pl_gguf_token_type type)
 {
     const pl_vocab_entry *e = &r->entry[id];
     if (!e->bytes || e->bytes > PL_TOKEN_BYTES_MAX) return NULL;
     pl_added_token *a = &r->added[r->parts.added_count++];
     *a = (pl_added_token){.id = id,
-                          .special = type != TYPE_USER_DEFINED,
+                          .special = type != PL_GGUF_TOKEN_USER_DEFINED,
                           .in_model = e->in_model,
                           .wanted = e->text,
                           .wanted_bytes = e->bytes};
@@ -204,13 +193,13 @@ static bool is_plain(const uint8_t *text, uint32_t bytes)
 static pl_status convert(reader *r, uint32_t id, uint8_t *out)
 {
     pl_vocab_entry *e = &r->entry[id];
-    const token_type type = type_of(r, id);
+    const pl_gguf_token_type type = type_of(r, id);
     uint32_t other, bytes = e->bytes;
     pl_added_token *added = is_added(type) ? add(r, id, type) : NULL;
     int64_t made = -1;
-    if (type == TYPE_UNKNOWN || type == TYPE_CONTROL)
+    if (type == PL_GGUF_TOKEN_UNKNOWN || type == PL_GGUF_TOKEN_CONTROL)
         e->in_model = 0;
-    else if (r->is_bytes && type == TYPE_USER_DEFINED)
+    else if (r->is_bytes && type == PL_GGUF_TOKEN_USER_DEFINED)
         e->in_model &= is_plain(e->text, bytes);
     else if (r->is_bytes)
         made = pl_alphabet_decode(e->text, bytes, out, &other), e->in_model &= made >= 0;

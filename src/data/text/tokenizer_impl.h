@@ -150,6 +150,30 @@ size_t pl_fold_blanks(const uint8_t *text, size_t bytes, uint8_t *out);
 /* The byte that a text such as <0x0A> stands for, or −1. */
 int pl_byte_of_name(const uint8_t *text, size_t bytes);
 
+/* ---- tokenizer_gguf.c ---- */
+typedef enum pl_gguf_token_type {
+    PL_GGUF_TOKEN_NORMAL = 1,
+    PL_GGUF_TOKEN_UNKNOWN,
+    PL_GGUF_TOKEN_CONTROL,
+    PL_GGUF_TOKEN_USER_DEFINED,
+    PL_GGUF_TOKEN_UNUSED,
+    PL_GGUF_TOKEN_BYTE,
+} pl_gguf_token_type;
+
+/* A pre-tokenizer that has a name there; the name of the last is NULL. */
+typedef struct pl_gguf_pre {
+    const char *name;
+    pl_pretoken rule;
+    int has_nfc, ignore_merges;
+} pl_gguf_pre;
+extern const pl_gguf_pre pl_gguf_pres[];
+
+/* ---- tokenizer_write.c ---- */
+/* A token of the model as it stands in a file: in the alphabet of GPT-2, or with U+2581 for blanks. */
+void pl_tokenizer_append_token(const pl_tokenizer *, uint32_t id, pl_str *out);
+/* An added token's text in a file: its blanks are not folded. */
+void pl_tokenizer_append_added(const pl_tokenizer *, const pl_added_token *, pl_str *out);
+
 /* ---- added_tokens.c ---- */
 /* Fills t->added and both sets. */
 pl_status pl_tokenizer_set_added(pl_tokenizer *, const pl_added_token *, uint32_t count, pl_error *);

@@ -14,8 +14,7 @@
 
 #define BLANK "\xe2\x96\x81"
 
-/* A token of the model as it stands in a file: in the alphabet of GPT-2, or with U+2581 for blanks. */
-static void append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
+void pl_tokenizer_append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
 {
     const uint8_t *text = t->text + t->offset[id];
     const uint32_t bytes = t->offset[id + 1] - t->offset[id];
@@ -27,6 +26,14 @@ static void append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
         uint8_t utf8[4];
         pl_str_append_bytes(out, utf8, pl_utf8_write(pl_alphabet_char(t->text[i]), utf8));
     }
+}
+
+void pl_tokenizer_append_added(const pl_tokenizer *t, const pl_added_token *a, pl_str *out)
+{
+    if (a->normalized)
+        pl_str_append_bytes(out, t->text + t->offset[a->id], a->bytes);
+    else
+        pl_str_append_bytes(out, a->wanted, a->wanted_bytes);
 }
 
 static int compare_ids(const void *left, const void *right)
@@ -51,7 +58,7 @@ static const pl_added_token *added_with_id(const pl_tokenizer *t, const pl_added
     return t->added_count ? bsearch(&key, added, t->added_count, sizeof *added, compare_ids) : NULL;
 }
 
-static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
+static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     pl_json_key(j, "added_tokens");
     pl_json_array(j);
@@ -60,7 +67,9 @@ static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_j
         pl_json_object(j);
         pl_json_kv_uint(j, "id", a->id);
         pl_json_key(j, "content");
-        pl_json_string_bytes(j, (const char *)t->text + t->offset[a->id], a->bytes);
+        pl_str_clear(word);
+        pl_tokenizer_append_added(t, a, word);
+        pl_json_string_bytes(j, pl_str_text(word), word->bytes);
         pl_json_kv_bool(j, "single_word", false);
         pl_json_kv_bool(j, "lstrip", a->strips_left);
         pl_json_kv_bool(j, "rstrip", a->strips_right);
@@ -201,9 +210,9 @@ static void print_decoder(pl_json *j, const pl_pipeline *p)
 static void append_any(const pl_tokenizer *t, const pl_added_token *a, uint32_t id, pl_str *word)
 {
     if (a)
-        pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
+        pl_tokenizer_append_added(t, a, word);
     else
-        append_token(t, id, word);
+        pl_tokenizer_append_token(t, id, word);
 }
 
 /* ids of the template, each by the text of its token. */
@@ -273,14 +282,16 @@ static void print_post_processor(const pl_tokenizer *t, const pl_added_token *ad
     pl_json_object_end(j);
 }
 
+/* In a GGUF file there can be tokens that no text becomes, such as the first of two with the same text. */
 static void print_vocab(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     pl_json_key(j, "vocab");
     pl_json_object(j);
     for (uint32_t id = 0; id < t->vocab; id++) {
-        if (t->offset[id] == t->offset[id + 1]) continue;
+        const uint32_t bytes = t->offset[id + 1] - t->offset[id];
+        if (bytes == 0) continue;
         const pl_added_token *a = added_with_id(t, added, id);
-        if (a && !a->in_model) continue;
+        if (a ? !a->in_model : pl_tokenizer_find(t, t->text + t->offset[id], bytes) != id) continue;
         pl_str_clear(word);
         append_any(t, a, id, word);
         pl_json_kv_uint(j, pl_str_text(word), id);
@@ -295,12 +306,12 @@ static void print_merges(const pl_tokenizer *t, pl_json *j, pl_str *word)
     for (uint32_t i = 0; i < t->merge_count; i++) {
         if (!t->pipeline.is_bytes) pl_json_array(j);
         pl_str_clear(word);
-        append_token(t, t->merge[i].left, word);
+        pl_tokenizer_append_token(t, t->merge[i].left, word);
         if (t->pipeline.is_bytes)
             pl_str_append(word, " ");
         else
             pl_json_string_bytes(j, pl_str_text(word), word->bytes), pl_str_clear(word);
-        append_token(t, t->merge[i].right, word);
+        pl_tokenizer_append_token(t, t->merge[i].right, word);
         pl_json_string_bytes(j, pl_str_text(word), word->bytes);
         if (!t->pipeline.is_bytes) pl_json_array_end(j);
     }
@@ -366,10 +377,10 @@ static void print_part(pl_json *j, const char *key, const char *type)
     pl_json_object_end(j);
 }
 
-static void print_words_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
+static void print_words_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     print_part(j, "truncation", NULL), print_part(j, "padding", NULL);
-    print_added(t, added, j);
+    print_added(t, added, j, word);
     print_part(j, "normalizer", t->lower ? "Lowercase" : NULL);
     print_part(j, "pre_tokenizer", "WhitespaceSplit");
     print_part(j, "post_processor", NULL), print_part(j, "decoder", NULL);
@@ -379,7 +390,7 @@ static void print_pipeline(const pl_tokenizer *t, const pl_added_token *added, p
 {
     static const char *const absent[] = {"truncation", "padding"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) pl_json_key(j, absent[i]), pl_json_null(j);
-    print_added(t, added, j);
+    print_added(t, added, j, word);
     print_normalizer(j, &t->pipeline);
     print_pre_tokenizer(j, &t->pipeline);
     print_post_processor(t, added, j, word);
@@ -398,7 +409,7 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     pl_json_object(&j);
     pl_json_kv_string(&j, "version", "1.0");
     if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, added, &j, &word);
-    if (t->kind == PL_TOKENIZER_WORDS) print_words_pipeline(t, added, &j);
+    if (t->kind == PL_TOKENIZER_WORDS) print_words_pipeline(t, added, &j, &word);
     pl_json_key(&j, "model");
     pl_json_object(&j);
     if (t->kind == PL_TOKENIZER_BPE)
@@ -417,11 +428,23 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     pl_free(added);
 }
 
+/* Added tokens of a GGUF file are looked for longest first over the whole text; that library takes the first one. Only
+ * texts in which two of them overlap tell. */
+pl_status pl_tokenizer_check_json(const pl_tokenizer *t, const char *name, pl_error *err)
+{
+    if (t->pipeline.pretoken.precut == PL_PRECUT_PUNCTUATION)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "%s: a tokenizer.json has no place for the pre-tokenizer \"default\" of this GGUF file", name);
+    if (t->score && !t->merge_count)
+        return pl_fail(err, PL_E_USAGE,
+                       "%s: a tokenizer of a GGUF file with scores has none of the merges of a tokenizer.json", name);
+    return PL_OK;
+}
+
 pl_status pl_tokenizer_save(const pl_tokenizer *t, const char *path, pl_error *err)
 {
     pl_str text = {0};
-    if (t->raw.is_longest_first)
-        return pl_fail(err, PL_E_USAGE, "%s: a tokenizer of a GGUF file cannot be written as tokenizer.json", path);
+    PL_TRY(pl_tokenizer_check_json(t, path, err));
     pl_tokenizer_print(t, &text);
     pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "%s: no memory for writing the tokenizer", path)
                                    : pl_file_write_all(path, pl_str_text(&text), text.bytes, err);

@@ -55,6 +55,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
                 {"quantize", &pl_cli_quantize},
                 {"infer", &pl_cli_infer},
                 {"export", &pl_cli_export},
+                {"convert", &pl_cli_convert},
                 {"place", &pl_cli_place},
                 {"recompute", &pl_cli_recompute},
                 {"results", &pl_cli_results},
