@@ -14,6 +14,7 @@
 #include "api/compile.h"
 #include "api/compiler.h"
 #include "base/alloc.h"
+#include "config/schema.h"
 #include "run/trace.h"
 #include "systems/files.h"
 #include "systems/infer.h"
@@ -219,8 +220,8 @@ void pl_compiler_end(pl_compiler *c)
     pl_free(c);
 }
 
-pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
-                     pl_error *err)
+static pl_status compile_as_given(const pl_config *config, const pl_compile_options *o, pl_fit_result *result,
+                                  pl_plan **plan, pl_error *err)
 {
     pl_fit_result own = {0};
     if (!result) result = &own;
@@ -234,6 +235,31 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (status == PL_OK && !c->data_lent) (*plan)->held = c->data->held, c->data->held = 0;
     pl_fit_result_deinit(&own);
     pl_compiler_end(c);
+    return status;
+}
+
+/* The same with so many tokens of a prompt at once, which the plan's config then says. */
+static pl_status compile_with_prefill(const pl_config *given, int64_t tokens, const pl_compile_options *o,
+                                      pl_fit_result *result, pl_plan **plan, pl_error *err)
+{
+    pl_config *config = pl_config_copy(given);
+    if (!config) return pl_fail(err, PL_E_NOMEM, "no memory to plan with fewer tokens of a prompt at once");
+    config->generate.prefill_tokens = tokens;
+    const pl_status status = compile_as_given(config, o, result, plan, err);
+    pl_config_destroy(config);
+    return status;
+}
+
+pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
+                     pl_error *err)
+{
+    enum { FIRST_TOKENS = 64, LAST_TOKENS = 8 };
+    const bool may_choose = pl_command_does(o->command, PL_USES_TEXT) &&
+                            config->generate.prefill_tokens == PL_CONFIG_AUTO &&
+                            pl_config_is_used(config, pl_config_find("generate.prefill_tokens"));
+    pl_status status = compile_as_given(config, o, result, plan, err);
+    for (int64_t tokens = FIRST_TOKENS; may_choose && status == PL_E_BUDGET && tokens >= LAST_TOKENS; tokens /= 2)
+        status = compile_with_prefill(config, tokens, o, result, plan, err);
     return status;
 }
 

@@ -127,6 +127,7 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     d->text.data.kind = &kind, d->text.tokens.fd = -1;
     snprintf(d->source, sizeof d->source, "%s", c->model.source);
     d->text.data.path = d->source, d->text.has_special = true;
+    if (c->generate.prompt_cache[0]) d->text.data.kernel_cache_bytes = 2 * PL_FILE_WINDOW_BYTES;
     pl_status status = open_model(d, c, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
     if (status == PL_OK && command == PL_COMMAND_GENERATE && c->generate.chat)
