@@ -227,14 +227,14 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (k >= pl_signature_of(n->op)->outs) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
         const pl_alias alias = pl_node_alias(n, k);
-        if (v->encoding != (alias.update < 0 ? PL_ENCODING_F32 : c->g->value[v->update_of].encoding))
-            return fail_node(c, id, "an output that is encoded");
         if (alias.update >= 0 && n->in[alias.update] == PL_NONE)
             return fail_node(c, id, "an output changes in place an input that is not given");
         if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
             return fail_node(c, id, "an output does not have the shape that the operator gives");
         if (alias.update >= 0 && v->update_of != n->in[alias.update])
             return fail_node(c, id, "an output that changes its input in place is not marked so");
+        if (v->encoding != (alias.update < 0 ? PL_ENCODING_F32 : c->g->value[n->in[alias.update]].encoding))
+            return fail_node(c, id, "an output that is encoded");
         if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of))
             return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");
         if (reads_what_it_overwrites(c->g, n, k))
