@@ -32,7 +32,8 @@ set(PL_PART_rollout systems/rollout*.c data/fields/*.c jobs/rollout*.c)
 set(PL_PART_clouds systems/clouds*.c systems/arrays.c data/clouds/*.c data/arrays/*.c)
 set(PL_PART_capsules systems/capsules*.c data/pages/*.c jobs/encode*.c)
 set(PL_PART_hybrid systems/hybrid*.c models/hybrid*.c)
-set(PL_PART_pretrained systems/pretrained*.c pretrained/*.c chat/*.c jobs/chat.c jobs/score.c data/text/judged.c)
+set(PL_PART_pretrained systems/pretrained*.c pretrained/*.c chat/*.c jobs/chat.c jobs/score.c jobs/prompt_cache.c
+    data/text/judged.c)
 
 # pl_part_sources(<part> <list of sources> <variable>): those of the list that the part names.
 function(pl_part_sources part sources variable)

@@ -15,6 +15,7 @@
 #include "api/compiler.h"
 #include "base/alloc.h"
 #include "base/machine_file.h"
+#include "config/schema.h"
 #include "run/trace.h"
 #include "systems/files.h"
 #include "systems/infer.h"
@@ -220,8 +221,8 @@ void pl_compiler_end(pl_compiler *c)
     pl_free(c);
 }
 
-pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
-                     pl_error *err)
+static pl_status compile_as_given(const pl_config *config, const pl_compile_options *o, pl_fit_result *result,
+                                  pl_plan **plan, pl_error *err)
 {
     pl_fit_result own = {0};
     if (!result) result = &own;
@@ -235,6 +236,39 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (status == PL_OK && !c->data_lent) (*plan)->held = c->data->held, c->data->held = 0;
     pl_fit_result_deinit(&own);
     pl_compiler_end(c);
+    return status;
+}
+
+/* The same with so many tokens at once, which the plan's config then says. */
+static pl_status compile_in_chunks(const pl_config *given, const pl_config_key *key, int tokens,
+                                   const pl_compile_options *o, pl_fit_result *result, pl_plan **plan, pl_error *err)
+{
+    char value[16];
+    pl_config *config = pl_config_copy(given);
+    if (!config) return pl_fail(err, PL_E_NOMEM, "no memory to plan with fewer tokens at once");
+    snprintf(value, sizeof value, "%d", tokens);
+    pl_status status = pl_config_set(config, key->path, value, "the planner", err);
+    if (status == PL_OK) status = compile_as_given(config, o, result, plan, err);
+    pl_config_destroy(config);
+    return status;
+}
+
+/* The key of a chunk's tokens where they are left to the planner, else NULL. */
+static const pl_config_key *find_chunk(const pl_config *c, pl_command command)
+{
+    const pl_config_key *key = pl_config_find_for(c, "<chunk>");
+    const bool is_read = key && pl_config_is_read(c, key, (pl_config_reader)(1u << command));
+    return is_read && pl_config_is_default(c, key) ? key : NULL;
+}
+
+pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
+                     pl_error *err)
+{
+    enum { FIRST_TOKENS = 64, LAST_TOKENS = 8 };
+    const pl_config_key *chunk = find_chunk(config, o->command);
+    pl_status status = compile_as_given(config, o, result, plan, err);
+    for (int tokens = FIRST_TOKENS; chunk && status == PL_E_BUDGET && tokens >= LAST_TOKENS; tokens /= 2)
+        status = compile_in_chunks(config, chunk, tokens, o, result, plan, err);
     return status;
 }
 

@@ -78,6 +78,7 @@ static uint64_t run_bytes(const pl_compiler *c, const pl_plan *p)
 static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 {
     const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
+    if (pl_command_does(c->command, PL_USES_TEXT)) return pl_align_up(c->data->kernel_cache_bytes, PL_PAGE_BYTES);
     if (!c->data->sink && !trains) return 0;
     const uint64_t written = c->data->sink ? results_bytes(c) : run_bytes(c, p);
     return pl_align_up((written > brought_bytes(c) ? written : brought_bytes(c)) + c->data->kernel_cache_bytes,

@@ -68,11 +68,13 @@ static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, v
 /* As for the products of gemm.c. */
 static int in_pairs(pl_real type, pl_team team) { return pl_gemm_kernels_of(team.isa, type, type)->step > 1; }
 
+static int is_ring(const pl_attention_call *c) { return c->position && c->window; }
+
 /* Forward: no bits depend on how a head is cut. */
 static pl_attention_products products_of(const pl_attention_call *c, pl_team team)
 {
     const pl_gemm_kernels *gemm = pl_gemm_kernels_by_rows(team.isa, c->type, c->type);
-    if (c->key_type != c->type) return PL_ATTENTION_SINGLES;
+    if (c->key_type != c->type || c->key_encoding || is_ring(c)) return PL_ATTENTION_SINGLES;
     if (gemm->multiple > 1 && !c->window && !(c->cap > 0)) return PL_ATTENTION_TILES;
     return gemm->step > 1 ? PL_ATTENTION_PAIRS : PL_ATTENTION_SINGLES;
 }
@@ -135,7 +137,8 @@ static void fetch_ahead(const pl_attention_call *c, pl_attention_head *head, int
 {
     int64_t pairs = c->batch * c->heads, b = next / c->heads, inside = next % c->heads * c->head_width;
     int64_t keys = inside_keys(c, next % c->heads);
-    if (c->tq != c->tk || c->key_type != c->type || !is_large(pairs, c->tk, c->head_width, c->type)) return;
+    if (c->tq != c->tk || c->position || c->key_type != c->type || !is_large(pairs, c->tk, c->head_width, c->type))
+        return;
     head->ahead[0] = rows_ahead(c, head->o, c->so.token, begin, end);
     if (next >= pairs) return;
     head->ahead[1] = rows_ahead(c, pl_real_at(c->type, c->k, b * c->sk.batch + keys), c->sk.token, first, end);
@@ -169,12 +172,20 @@ static uint64_t forward_bytes(const pl_attention_call *c, pl_team team)
     return pl_kernels_get(team.isa)->attention_workspace_bytes(c->head_width, products_of(c, team));
 }
 
+static const void *key_at(const pl_attention_call *c, const void *x, int64_t numbers)
+{
+    return pl_attention_key_at(c->key_type, c->key_encoding, x, numbers);
+}
+
 /* What the kernel is to know of heads h … h + group − 1 of sequence b, which read the same keys. */
 static pl_attention_head head_of(const pl_attention_call *c, pl_team team, int64_t b, int64_t h, int64_t group)
 {
     const int64_t inside = h * c->head_width, keys = inside_keys(c, h);
+    const int64_t known = c->position ? *c->position + c->tq : c->tk;
     return (pl_attention_head){.tq = c->tq,
-                               .tk = c->position ? smaller(*c->position + c->tq, c->tk) : c->tk,
+                               .tk = !c->position ? c->tk
+                                     : is_ring(c) ? known
+                                                  : smaller(known, c->tk),
                                .offset = c->position ? *c->position : c->tk - c->tq,
                                .head_width = c->head_width,
                                .causal = c->causal,
@@ -183,11 +194,13 @@ static pl_attention_head head_of(const pl_attention_call *c, pl_team team, int64
                                .cap = c->cap,
                                .type = c->type,
                                .key_type = c->key_type,
+                               .key_encoding = c->key_encoding,
+                               .ring = is_ring(c) ? c->tk : 0,
                                .products = products_of(c, team),
                                .group = group,
                                .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
-                               .k = pl_real_at(c->key_type, c->k, b * c->sk.batch + keys),
-                               .v = pl_real_at(c->key_type, c->v, b * c->sv.batch + keys),
+                               .k = key_at(c, c->k, b * c->sk.batch + keys),
+                               .v = key_at(c, c->v, b * c->sv.batch + keys),
                                .ldq = c->sq.token,
                                .ldk = c->sk.token,
                                .ldv = c->sv.token,
@@ -227,16 +240,21 @@ static int is_few(const pl_attention_call *c)
  * their mean, weighted by exp(log-sum-exp). */
 enum { PIECE_KEYS = 256, PIECES_MAX = 64 };
 
+/* Keys that the queries see together, at most. Pieces are cut by them, so a ring is cut as a whole cache is. */
+static int64_t span_of(const pl_attention_call *c) { return c->window ? smaller(c->window + c->tq - 1, c->tk) : c->tk; }
+
 static int64_t piece_keys_of(const pl_attention_call *c)
 {
-    const int64_t least = (c->tk + PIECES_MAX - 1) / PIECES_MAX;
+    const int64_t least = (span_of(c) + PIECES_MAX - 1) / PIECES_MAX;
     return (least + PIECE_KEYS - 1) / PIECE_KEYS * PIECE_KEYS;
 }
 
+/* A window may begin and end within a piece. */
 static int64_t pieces_of(const pl_attention_call *c)
 {
-    if (c->tk <= PIECE_KEYS || key_heads_of(c) == c->heads) return 1;
-    return (c->tk + piece_keys_of(c) - 1) / piece_keys_of(c);
+    const int64_t span = span_of(c), keys = piece_keys_of(c);
+    if (span <= PIECE_KEYS || key_heads_of(c) == c->heads) return 1;
+    return c->window ? (span + keys - 2) / keys + 1 : (span + keys - 1) / keys;
 }
 
 static int64_t few_tasks_of(const pl_attention_call *c) { return c->batch * key_heads_of(c) * pieces_of(c); }
@@ -263,16 +281,24 @@ typedef struct few {
     float *o, *lse; /* of the pieces */
 } few;
 
+/* The first key that a query sees. */
+static int64_t first_seen(const pl_attention_head *h)
+{
+    const int64_t first = h->offset + 1 - h->window;
+    return h->window && first > 0 ? first : 0;
+}
+
 static void run_few_task(const void *context, pl_team team, int64_t task, void *workspace)
 {
     const few *f = context;
     const pl_attention_call *c = f->call;
-    const int64_t pieces = pieces_of(c), keys = piece_keys_of(c), first = task % pieces * keys;
+    const int64_t pieces = pieces_of(c), keys = piece_keys_of(c);
     const int64_t key_heads = key_heads_of(c), group = c->heads / key_heads, pair = task / pieces;
     pl_attention_head head = head_of(c, team, pair / key_heads, pair % key_heads * group, group);
+    const int64_t first = (first_seen(&head) / keys + task % pieces) * keys;
     if (pieces > 1) {
-        head.k = pl_real_at(c->key_type, head.k, first * head.ldk);
-        head.v = pl_real_at(c->key_type, head.v, first * head.ldv);
+        head.turn = first;
+        if (!head.ring) head.k = key_at(c, head.k, first * head.ldk), head.v = key_at(c, head.v, first * head.ldv);
         head.tk = head.tk < first ? 0 : smaller(head.tk - first, keys), head.offset -= first;
         head.o = f->o + task * piece_rows_of(c) * c->head_width, head.ldo = group * c->head_width;
         head.lse = f->lse + task * piece_rows_of(c);

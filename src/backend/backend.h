@@ -65,6 +65,8 @@ typedef struct pl_cache_write_call {
     void *cache;
     const int64_t *position; /* (run) */
     pl_real type, cache_type;
+    pl_encoding encoding; /* of the cache, where the type is f32; PL_ENCODING_F32: as cache_type says */
+    int ring;             /* rows beyond the room begin again at its first; else they are left out */
 } pl_cache_write_call;
 
 /* A value that goes in or out. */

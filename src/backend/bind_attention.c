@@ -49,7 +49,8 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
                                             .key_type = pl_real_of(g, n->attention.k),
                                             .key_heads = n->attention.key_heads,
                                             .window = n->attention.window,
-                                            .cap = (float)n->attention.cap};
+                                            .cap = (float)n->attention.cap,
+                                            .key_encoding = k->encoding};
 }
 
 static uint64_t workspace_attention(const pl_call *c, pl_team team)
@@ -107,7 +108,9 @@ static void bind_cache_write(const pl_graph *g, const pl_node *n, const pl_addre
                                                 .cache = pl_address_of(g, a, n->cache_write.cache_new),
                                                 .position = pl_address_of(g, a, n->cache_write.position),
                                                 .type = pl_real_of(g, n->cache_write.x),
-                                                .cache_type = pl_real_of(g, n->cache_write.cache)};
+                                                .cache_type = pl_real_of(g, n->cache_write.cache),
+                                                .encoding = cache->encoding,
+                                                .ring = n->cache_write.ring != 0};
 }
 
 static void exec_cache_write(const pl_call *c, pl_team team) { pl_cache_write_exec(&c->u.cache_write, team); }

@@ -321,13 +321,15 @@ typedef struct pl_attention_call {
     pl_attention_strides sq, sk, sv, so;
     void *o;
     float *lse;               /* [batch, heads, tq]: log Σ exp(scale·q·k), kept for backward; NULL in evaluation */
-    const int64_t *position;  /* (run) or NULL; when set, query i is at *position + i of the tk places of a cache */
+    const int64_t *position;  /* (run) or NULL; when set, query i is at *position + i of the tk places of a cache,
+                                 with a window key j at place j mod tk */
     pl_real type;             /* of q and o */
     pl_attention_drops drops; /* not with a position */
     pl_real key_type;         /* of k and v; another than `type` only with a position */
     int64_t key_heads; /* of k and v, which divide heads: head h reads key head h·key_heads/heads; 0: as heads */
     int64_t window;    /* with causal: a query sees so many keys, the last its own; 0: all up to its own */
     float cap;         /* scores s become cap·tanh(s/cap); 0: none */
+    pl_encoding key_encoding; /* of k and v, where the type is f32; PL_ENCODING_F32: as key_type says */
 } pl_attention_call;
 uint64_t pl_attention_workspace_bytes(const pl_attention_call *, pl_team);
 void pl_attention_exec(const pl_attention_call *, void *workspace, pl_team);

@@ -124,11 +124,14 @@ void pl_uniform_exec(const pl_uniform_call *c, pl_team team)
 void pl_cache_write_exec(const pl_cache_write_call *c, pl_team team)
 {
     for (int64_t i = 0; i < c->rows; i++) {
-        const int64_t row = *c->position + i;
+        const int64_t at = *c->position + i, row = c->ring ? at % c->room : at;
         if (row < 0 || row >= c->room) continue;
         const void *x = pl_real_at(c->type, c->x, i * c->ld);
         void *to = pl_real_at(c->cache_type, c->cache, row * c->width);
-        if (c->cache_type == c->type)
+        if (c->encoding)
+            pl_encoding_narrow(c->encoding, x, c->width,
+                               (char *)c->cache + row * pl_encoding_row_bytes(c->encoding, c->width));
+        else if (c->cache_type == c->type)
             memcpy(to, x, (size_t)(c->width * pl_real_bytes(c->type)));
         else
             pl_kernels_get(team.isa)->cast(c->width, c->type, x, c->cache_type, to);

@@ -364,6 +364,18 @@ pl_status pl_file_look(const char *path, bool *is_there, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
 }
 
+pl_status pl_file_find_kind(const char *path, pl_file_kind *kind, pl_error *err)
+{
+    struct stat st;
+    const bool is_seen = stat(path, &st) == 0, is_link = !is_seen && errno == ENOENT && lstat(path, &st) == 0;
+    *kind = is_link ? PL_FILE_OTHER : PL_FILE_NONE;
+    if (is_seen) *kind = S_ISDIR(st.st_mode) ? PL_FILE_FOLDER : PL_FILE_OTHER;
+    const bool is_named =
+        errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG || errno == EACCES || errno == ELOOP;
+    if (is_seen || is_link || is_named) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%.300s: cannot be examined: %s", path, strerror(errno));
+}
+
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
 {
     int fd;

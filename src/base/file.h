@@ -62,6 +62,10 @@ int pl_file_drop(int fd, uint64_t at, uint64_t bytes);
 pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data, size_t bytes, pl_error *);
 /* Is there anything of that name? PL_E_STORAGE where the system does not say. */
 pl_status pl_file_look(const char *path, bool *is_there, pl_error *);
+/* What is it? NONE: nothing of that name can be seen; OTHER: also a link to nothing. PL_E_STORAGE: the system does not
+ * say. */
+typedef enum pl_file_kind { PL_FILE_NONE, PL_FILE_FOLDER, PL_FILE_OTHER } pl_file_kind;
+pl_status pl_file_find_kind(const char *path, pl_file_kind *, pl_error *);
 /* Opens for reading; *bytes gets the size. PL_E_DATA when there is no such file, or no regular one; PL_E_STORAGE when
  * the system does not give it (rights, descriptors, a disk that fails): its contents are then unknown. */
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);

@@ -61,6 +61,7 @@ enum {
     UNSAID = PL_CONFIG_FLAG_UNSAID | PL_CONFIG_FLAG_LATER,
     PROMPT = PL_CONFIG_FLAG_PROMPT,
     ENCODING = PL_CONFIG_FLAG_ENCODING,
+    CHUNK = PL_CONFIG_FLAG_CHUNK,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -237,11 +238,9 @@ const pl_config_key *pl_config_find_for(const pl_config *c, const char *path)
     static const struct {
         const char *name;
         pl_config_flag flag;
-    } tags[] = {{"<precision>", PL_CONFIG_FLAG_PRECISION},
-                {"<frozen>", PL_CONFIG_FLAG_FROZEN},
-                {"<weights>", PL_CONFIG_FLAG_WEIGHTS},
-                {"<prompt>", PL_CONFIG_FLAG_PROMPT},
-                {"<encoding>", PL_CONFIG_FLAG_ENCODING}};
+    } tags[] = {{"<precision>", PL_CONFIG_FLAG_PRECISION}, {"<frozen>", PL_CONFIG_FLAG_FROZEN},
+                {"<weights>", PL_CONFIG_FLAG_WEIGHTS},     {"<prompt>", PL_CONFIG_FLAG_PROMPT},
+                {"<encoding>", PL_CONFIG_FLAG_ENCODING},   {"<chunk>", PL_CONFIG_FLAG_CHUNK}};
     if (path[0] != '<') return pl_config_find(path);
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END && strcmp(path, tags[i].name) == 0;

@@ -173,7 +173,7 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
     if (alias.update >= 0) {
         const pl_value *old = &b->graph->value[n->in[alias.update]];
         v.update_of = n->in[alias.update];
-        v.role = old->role;
+        v.role = old->role, v.encoding = old->encoding;
         v.program = old->program;
     }
     return add_value(b, &v);

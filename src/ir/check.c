@@ -38,10 +38,12 @@ static pl_status check_encoding(const checker *c, pl_id id)
 {
     const pl_value *v = &c->g->value[id];
     if (v->encoding == PL_ENCODING_F32) return PL_OK;
-    if ((unsigned)v->encoding >= PL_ENCODING_COUNT || !v->frozen || v->dtype != PL_DTYPE_F32)
-        return fail_value(c, id, "only a frozen weight of f32 can be encoded, and in a known way");
-    if (v->shape.rank != 2 || v->shape.dim[1] < 1 || v->shape.dim[1] % pl_encoding_block(v->encoding) != 0)
-        return fail_value(c, id, "only a matrix is encoded, and its rows are whole blocks");
+    if ((unsigned)v->encoding >= PL_ENCODING_COUNT || !(v->frozen || v->role == PL_ROLE_STATE) ||
+        v->dtype != PL_DTYPE_F32)
+        return fail_value(c, id, "only a frozen weight of f32, or state, can be encoded, and in a known way");
+    if (v->shape.rank != (v->frozen ? 2 : 3) || pl_shape_last(&v->shape) < 1 ||
+        pl_shape_last(&v->shape) % pl_encoding_block(v->encoding) != 0)
+        return fail_value(c, id, "only a matrix, or a cache, is encoded, and its rows are whole blocks");
     return PL_OK;
 }
 
@@ -225,13 +227,14 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (k >= pl_signature_of(n->op)->outs) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
         const pl_alias alias = pl_node_alias(n, k);
-        if (v->encoding != PL_ENCODING_F32) return fail_node(c, id, "an output that is encoded");
         if (alias.update >= 0 && n->in[alias.update] == PL_NONE)
             return fail_node(c, id, "an output changes in place an input that is not given");
         if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
             return fail_node(c, id, "an output does not have the shape that the operator gives");
         if (alias.update >= 0 && v->update_of != n->in[alias.update])
             return fail_node(c, id, "an output that changes its input in place is not marked so");
+        if (v->encoding != (alias.update < 0 ? PL_ENCODING_F32 : c->g->value[n->in[alias.update]].encoding))
+            return fail_node(c, id, "an output that is encoded");
         if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of))
             return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");
         if (reads_what_it_overwrites(c->g, n, k))

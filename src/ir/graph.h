@@ -29,7 +29,7 @@ typedef struct pl_value {
     uint32_t block;    /* which one of the model's repeated blocks, from 1; 0: none */
     pl_shape shape;
     pl_dtype dtype;
-    pl_encoding encoding; /* how the numbers of a frozen weight are stored, each row by itself; PL_ENCODING_F32: as its
+    pl_encoding encoding; /* how a frozen weight's, or a cache's, numbers are stored, by rows; PL_ENCODING_F32: as its
                            * dtype says. Shape and dtype (f32) are those of what products multiply with */
     pl_role role;
     pl_id space;    /* index into graph->space */

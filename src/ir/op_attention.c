@@ -51,9 +51,15 @@ static pl_status check_scores(const pl_graph *g, const pl_node *n, pl_error *err
 {
     const pl_attention_args *a = &n->attention;
     const pl_dtype q = g->value[a->q].dtype, k = g->value[a->k].dtype;
-    if (!pl_dtype_is_real(k) || (k != q && a->position == PL_NONE))
+    const pl_encoding encoding = g->value[a->k].encoding;
+    const bool is_from_elsewhere = k != q || encoding != PL_ENCODING_F32;
+    if (!pl_dtype_is_real(k) || (is_from_elsewhere && a->position == PL_NONE))
         return pl_fail_operand(g, n, &a->k, a->position == PL_NONE ? pl_dtype_name(q) : "f32, bf16 or f16", err);
-    if (g->value[a->v].dtype != k) return pl_fail_operand(g, n, &a->v, pl_dtype_name(k), err);
+    if (g->value[a->v].dtype != k || g->value[a->v].encoding != encoding)
+        return pl_fail_operand(g, n, &a->v, encoding ? pl_encoding_name(encoding) : pl_dtype_name(k), err);
+    const int64_t width = pl_shape_last(&g->value[a->q].shape) / a->heads;
+    if (encoding && (encoding != PL_ENCODING_Q8_0 || width % pl_encoding_block(encoding) || q != k))
+        return pl_fail_operand(g, n, &a->k, "plain numbers, or heads of f32 that are whole blocks of q8_0", err);
     if (a->window < 0 || (a->window > 0 && !a->causal))
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: only causal attention has a window, of at least 1 key",
                        pl_op_name(n->op), n->scope);
@@ -89,7 +95,8 @@ static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
 
 /* attention: q [B,T,heads·h], k, v [B,keys,key_heads·h] → o [B,T,heads·h], lse [B,heads,T]. Head j reads key head
  * floor(j·key_heads/heads). Scores s = scale·q·k, with a cap cap·tanh(s/cap); query t sees key u if, causal, u ≤ t and,
- * with a window, t − u < window; with a position query i is at position + i, and k and v are the places of a cache.
+ * with a window, t − u < window; with a position query i is at position + i, and k and v are the places of a cache,
+ * with a window key u at place u mod keys: a ring is enough that has room for a window and the rows that come at once.
  * Nothing is dropped while a cache is filled: a weight's number in the mask depends on how many keys there are. */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
@@ -219,8 +226,8 @@ static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd};
 
-/* cache_write: x [1,T,width], cache [1,room,width] of any real type (rows position … position + T − 1 replaced, those
- * beyond the room left out) */
+/* cache_write: x [1,T,width], cache [1,room,width] of any real type, or of f32 in blocks (rows position … position +
+ * T − 1 replaced; those beyond the room are left out, or in a ring begin at its first row again) */
 static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_cache_write_args *a = &n->cache_write;
@@ -228,9 +235,11 @@ static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out o
     (void)out;
     if (x->rank != 3 || x->symbolic || x->dim[0] != 1)
         return pl_fail_operand(g, n, &a->x, "f32, bf16 or f16 [1,T,width]", err);
+    const pl_encoding encoding = g->value[a->cache].encoding;
+    const bool can_be = !encoding || (encoding == PL_ENCODING_Q8_0 && g->value[a->x].dtype == PL_DTYPE_F32);
     bool fits = pl_dtype_is_real(g->value[a->cache].dtype) && cache->rank == 3 && !cache->symbolic &&
                 cache->dim[0] == 1 && cache->dim[1] >= x->dim[1];
-    if (!fits || pl_shape_last(cache) != pl_shape_last(x))
+    if (!fits || pl_shape_last(cache) != pl_shape_last(x) || !can_be)
         return pl_fail_operand(g, n, &a->cache, "f32, bf16 or f16 [1,room,width]", err);
     return PL_OK;
 }

@@ -173,3 +173,10 @@ pl_work_share pl_program_binary_share(const pl_graph *g, pl_id program)
     }
     return share;
 }
+
+bool pl_graph_has_rings(const pl_graph *g)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_CACHE_WRITE && g->node[i].cache_write.ring) return true;
+    return false;
+}

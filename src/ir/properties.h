@@ -70,6 +70,9 @@ pl_work_share pl_program_binary_share(const pl_graph *, pl_id program);
  * (A negative id is none.) */
 pl_id pl_node_find_ids(const pl_graph *, const pl_node *, int64_t *below);
 
+/* Do some caches of keys and values hold only what a window sees? */
+bool pl_graph_has_rings(const pl_graph *);
+
 /* Is the value, or a window on it or a version of it, read as ids? Then *below is the smallest limit that a reader
  * sets, in any program. */
 bool pl_graph_find_id_limit(const pl_graph *, pl_id value, int64_t *below);

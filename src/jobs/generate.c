@@ -10,10 +10,11 @@
 #include "base/size.h"
 #include "data/text/encoder.h"
 #include "data/text/text_data.h"
-#include "ir/op.h"
+#include "ir/properties.h"
 #include "jobs/chat.h"
 #include "jobs/history.h"
 #include "jobs/jobs.h"
+#include "jobs/prompt_cache.h"
 #include "jobs/stops.h"
 #include "run/session_impl.h"
 
@@ -32,7 +33,10 @@ typedef struct generation {
     uint64_t context; /* places of the cache */
     size_t prompt_count;
     pl_stops stops;
-    uint32_t told; /* texts so far: the next one draws other numbers */
+    uint32_t told;  /* texts so far: the next one draws other numbers */
+    bool has_rings; /* some caches hold only what a window sees */
+    uint64_t reach; /* since place 0 was written last, all places before this one were */
+    pl_prompt_cache kept;
     /* Of prompts that come later. */
     pl_encoder *encoder;
     uint32_t *answer_id;
@@ -44,7 +48,7 @@ typedef struct generation {
 
 typedef struct generator {
     pl_session *s;
-    const generation *of;
+    generation *of;
     const pl_sampling *sampling;
     const uint32_t *prompt;
     size_t prompt_count, cached; /* cached: so many of the prompt's tokens, at its beginning, the cache has */
@@ -139,8 +143,14 @@ static void remember(generator *g, uint32_t token)
     count_token(g, token);
 }
 
+static void reach(generator *g, uint64_t end)
+{
+    if (end > g->of->reach) g->of->reach = end;
+}
+
 static pl_status feed_cached(generator *g, int32_t token, pl_error *err)
 {
+    reach(g, g->position + 1);
     pl_session_set_integer(g->s, PL_INPUT_POSITION, (int64_t)g->position++);
     g->input[0] = token;
     return pl_session_run_program(g->s, g->of->program, false, err);
@@ -161,13 +171,21 @@ static pl_status feed(generator *g, uint32_t token, pl_error *err)
     return PL_OK;
 }
 
+/* In a ring the window before place `at` is lost when so much has been written after it. */
+static bool is_lost(const generator *g, uint64_t at)
+{
+    const uint64_t spare = g->chunks > 1 ? g->chunks : 1; /* places of a ring, without a window but its last token */
+    return g->of->has_rings && g->of->reach > at + spare;
+}
+
 /* Tokens of the prompt that the model need not see: what they leave in the cache is there already, or is gone when the
- * last of the prompt is fed. Behind `room` tokens the cache is made anew, and then after each of its other half. */
+ * last of the prompt is fed. After `room` tokens the cache is made anew, and then after each of its other half. */
 static size_t count_skipped(const generator *g)
 {
     const uint64_t count = g->prompt_count, period = g->room - g->history.room + 1;
     if (g->width > 1) return g->prompt_count - 1;
-    if (g->cached) return g->cached < g->prompt_count ? g->cached : g->prompt_count - 1;
+    const size_t kept = g->cached < count ? g->cached : count - 1;
+    if (g->cached) return is_lost(g, kept) ? 0 : kept;
     return count <= g->room ? 0 : (size_t)(g->room + (count - 1 - g->room) / period * period);
 }
 
@@ -185,6 +203,7 @@ static pl_status feed_ahead(generator *g, const uint32_t *token, size_t count, p
     for (size_t i = 0; i < g->chunks; i++) g->chunk[i] = i < count ? (int32_t)token[i] : 0;
     for (size_t i = 0; i < count; i++) remember(g, token[i]);
     pl_session_set_integer(g->s, PL_INPUT_POSITION, (int64_t)g->position);
+    reach(g, g->position + g->chunks);
     g->position += count;
     return pl_session_run_program(g->s, g->of->prefill, false, err);
 }
@@ -196,6 +215,7 @@ static pl_status feed_prompt(generator *g, pl_error *err)
     if (g->count) memset(g->count, 0, g->of->vocab * sizeof *g->count);
     g->history.count = g->recent.count = 0;
     g->position = skipped < g->room ? skipped : g->room;
+    if (skipped == 0) g->of->reach = 0;
     if (g->of->chat) pl_conversation_begin_feed(g->of->chat);
     for (size_t i = 0; i < skipped; i++) remember(g, g->prompt[i]);
     g->cached = g->prompt_count <= g->room ? g->prompt_count : 0;
@@ -204,6 +224,20 @@ static pl_status feed_prompt(generator *g, pl_error *err)
         PL_TRY(ahead ? feed_ahead(g, g->prompt + i, ahead, err) : feed(g, g->prompt[i], err));
     }
     return PL_OK;
+}
+
+/* Before the first text, what the file has of its prompt; after it, what the file has not. */
+static pl_status feed_kept_prompt(generator *g, pl_error *err)
+{
+    pl_prompt_cache *kept = &g->of->kept;
+    const size_t whole = g->chunks ? (g->prompt_count - 1) / g->chunks * g->chunks : 0;
+    if (!kept->path || whole == 0 || g->of->told > 0 || g->sample > 0) return feed_prompt(g, err);
+    PL_TRY(pl_prompt_cache_read(kept, g->s, g->prompt, whole, &g->cached, err));
+    const bool is_known = g->cached == whole;
+    if (g->cached) g->of->reach = kept->tokens + g->chunks;
+    PL_TRY(feed_prompt(g, err));
+    if (is_known || pl_session_should_stop(g->s)) return PL_OK;
+    return pl_prompt_cache_write(kept, g->s, g->prompt, whole, err);
 }
 
 /* ---- what is told ---- */
@@ -293,7 +327,7 @@ static pl_status write_text(generator *g, pl_error *err)
     g->told = (pl_text_told){.prompt_tokens = g->prompt_count};
     g->decoder = (pl_decoder){.is_text = g->of->has_special, .skips_special = g->of->has_special};
     g->window.bytes = 0, g->window.stopped = false;
-    PL_TRY(feed_prompt(g, err));
+    PL_TRY(feed_kept_prompt(g, err));
     PL_TRY(write_tokens(g, began, err));
     tell_end(g);
     /* A sample between training steps is cut short too, but there the run itself reports the stop. */
@@ -301,7 +335,7 @@ static pl_status write_text(generator *g, pl_error *err)
     return pl_fail(err, PL_E_STOPPED, "stopped before all tokens were written");
 }
 
-static generator begin(pl_session *s, const generation *of)
+static generator begin(pl_session *s, generation *of)
 {
     char *staging = pl_session_value(s, STAGING);
     const pl_generate_settings *own = of->settings;
@@ -321,7 +355,7 @@ static generator begin(pl_session *s, const generation *of)
                        .window = {.stops = &of->stops, .held = l.bytes > l.held ? staging + l.held : NULL}};
 }
 
-static pl_status write_texts(pl_session *s, const generation *of, const pl_conversation_prompt *prompt, pl_error *err)
+static pl_status write_texts(pl_session *s, generation *of, const pl_conversation_prompt *prompt, pl_error *err)
 {
     generator g = begin(s, of);
     g.prompt = prompt->id, g.prompt_count = prompt->count, g.cached = prompt->cached;
@@ -453,6 +487,8 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     g->has_special = pl_text_data_of(s->o.data)->has_special;
     g->context = context_of(s->o.data, g->settings);
     g->vocab = vocab_of(graph);
+    g->has_rings = pl_graph_has_rings(graph);
+    g->kept = (pl_prompt_cache){g->settings->prompt_cache, g->context, tokens_of(graph, "prefill.tokens")};
     pl_id tokens = pl_graph_find_value(graph, "generate.tokens"), staging = pl_graph_find_value(graph, STAGING);
     if (tokens == PL_NONE || !g->vocab)
         return pl_fail(err, PL_E_DATA, "this program did not make the plan: an input or output is missing");

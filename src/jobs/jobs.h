@@ -41,15 +41,16 @@ extern const pl_job pl_job_gradients;
  * settings->own is a pl_generate_settings. */
 extern const pl_job pl_job_generate;
 typedef struct pl_generate_settings {
-    const char *prompt;      /* "" or NULL: a line's beginning */
-    const char *prompt_file; /* whose text is the prompt; NULL: none */
-    const char *stop;        /* as pl_stops_read wants it; NULL: nothing ends a text early */
-    uint64_t context;        /* tokens that the model looks back */
-    bool ends_at_context;    /* a text ends where that is full; else its older half moves out */
-    uint32_t samples;        /* texts for a prompt */
-    bool answers;            /* further prompts come, by pl_generate_answer */
-    bool chats;              /* prompts are a user's messages of one chat; the data have a template */
-    const char *system;      /* what it begins with; NULL or "": nothing */
+    const char *prompt;       /* "" or NULL: a line's beginning */
+    const char *prompt_file;  /* whose text is the prompt; NULL: none */
+    const char *stop;         /* as pl_stops_read wants it; NULL: nothing ends a text early */
+    uint64_t context;         /* tokens that the model looks back */
+    bool ends_at_context;     /* a text ends where that is full; else its older half moves out */
+    const char *prompt_cache; /* file for what the first prompt leaves in the caches; NULL: none */
+    uint32_t samples;         /* texts for a prompt */
+    bool answers;             /* further prompts come, by pl_generate_answer */
+    bool chats;               /* prompts are a user's messages of one chat; the data have a template */
+    const char *system;       /* what it begins with; NULL or "": nothing */
     pl_sampling sampling;
 } pl_generate_settings;
 enum {

@@ -15,6 +15,7 @@
 #include "base/locale.h"
 #include "base/size.h"
 #include "data/text/judged.h"
+#include "ir/properties.h"
 #include "jobs/jobs.h"
 #include "run/session_impl.h"
 
@@ -35,10 +36,11 @@ typedef struct scoring {
     int32_t *ahead;               /* of "prefill", [step] */
     uint64_t piece, step, window; /* tokens */
     int32_t *id, *held;           /* [window] what goes through the model, and what the cache has of it */
-    uint64_t held_count;
-    uint64_t count, fresh; /* of a text: ids in the window, and the first that was not judged yet */
-    double sum, squares;   /* of the losses so far */
-    uint64_t passed;       /* tokens that went through the model */
+    uint64_t held_count, reach;   /* reach: since place 0 was written last, all places before it were */
+    bool has_rings;               /* some caches hold only what a window sees */
+    uint64_t count, fresh;        /* of a text: ids in the window, and the first that was not judged yet */
+    double sum, squares;          /* of the losses so far */
+    uint64_t passed;              /* tokens that went through the model */
     pl_text_score found;
     bool is_done;
     choice of[PL_JUDGED_CHOICES_MAX];
@@ -74,6 +76,8 @@ static pl_status run_piece(scoring *g, pl_id program, int32_t *to, uint64_t size
 {
     if (pl_session_should_stop(g->s)) return pl_fail(err, PL_E_STOPPED, "stopped before all was judged");
     for (uint64_t i = 0; i < size; i++) to[i] = start + i < count ? g->id[start + i] : 0;
+    if (start == 0) g->reach = 0;
+    if (start + size > g->reach) g->reach = start + size;
     pl_session_set_integer(g->s, PL_INPUT_POSITION, (int64_t)start);
     g->s->part++;
     return pl_session_run_program(g->s, program, false, err);
@@ -171,6 +175,7 @@ static pl_status judge_choice(scoring *g, choice *c, pl_error *err)
         g->id[i] = (int32_t)id;
     }
     while (same < judged - 1 && same < g->held_count && g->held[same] == g->id[same]) same++;
+    if (g->has_rings && g->reach > same + g->step) same = 0; /* what a window before it saw is written over */
     const double before = g->sum;
     PL_TRY(pass(g, same, judged, count, err));
     memcpy(g->held, g->id, (count - 1) * sizeof *g->held);
@@ -265,7 +270,7 @@ static pl_status run_score(pl_session *s, void *state, pl_error *err)
     PL_TRY(pl_judged_begin(&g->file, s->o.data->held, err));
     g->found = (pl_text_score){0};
     g->sum = g->squares = 0;
-    g->passed = g->held_count = g->count = g->fresh = 0;
+    g->passed = g->held_count = g->reach = g->count = g->fresh = 0;
     s->part = s->parts = 0;
     PL_TRY(g->file.head.has_choices ? judge_items(g, err) : judge_texts(g, err));
     if (!isfinite(g->sum))
@@ -306,7 +311,7 @@ static pl_status open_score(pl_session *s, void *state, pl_error *err)
     if (tokens == PL_NONE || ahead == PL_NONE || staging == PL_NONE ||
         pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings, s->o.data))
         return pl_fail(err, PL_E_DATA, "this program did not make the plan; plan again");
-    g->window = window_of(s->o.data);
+    g->window = window_of(s->o.data), g->has_rings = pl_graph_has_rings(graph);
     g->piece = pl_shape_elems(&graph->value[tokens].shape), g->step = pl_shape_elems(&graph->value[ahead].shape);
     g->tokens = pl_session_value(s, "score.tokens"), g->targets = pl_session_value(s, "score.targets");
     g->ahead = pl_session_value(s, "prefill.tokens"), g->losses = pl_session_value(s, "score.losses");

@@ -1,7 +1,11 @@
 /* What an attention kernel needs to know about one (batch, head): the backend has resolved batch, head and position.
  * Element (t, d) of a matrix is p[t·ld + d]; T queries tq, keys tk, dh = head_width. causal: query i sees keys
  * 0 … offset + i, with a window only the last `window` of these; a query that sees none gives o = 0 and lse = −inf.
- * cap: scores s = scale·q·k become cap·tanh(s/cap). `type` is that of q and o, key_type that of k and v; lse is f32.
+ * ring: k and v are a cache of so many places, and key j is at place (turn + j) mod ring; 0: at j. What a block of
+ * queries sees is all there.
+ * cap: scores s = scale·q·k become cap·tanh(s/cap). `type` is that of q and o, key_type that of k and v, unless they
+ * are stored in blocks (key_encoding): then a row of k is ldk numbers of whole blocks, and so is a head's part of it;
+ * lse is f32.
  * pairs: the matrices are bf16 and the processor multiplies pairs of them (AVX512-BF16). Then P, and going backward dS,
  * are rounded to bf16 before they are multiplied. Forward there are tiles of pairs (AMX) as well. */
 #ifndef PL_KERNELS_ATTENTION_H
@@ -9,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "base/encoding.h"
 #include "base/narrow.h"
 #include "base/philox.h"
 
@@ -46,6 +51,8 @@ typedef struct pl_attention_head {
     int64_t window;   /* 0: none; else causal */
     float scale, cap; /* cap 0: none */
     pl_real type, key_type;
+    pl_encoding key_encoding; /* PL_ENCODING_F32: as key_type says */
+    int64_t ring, turn;
     pl_attention_products products;
     int64_t group;         /* attention_few: so many heads, one after the other in q, o and lse, read the same keys */
     const void *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
@@ -55,6 +62,18 @@ typedef struct pl_attention_head {
     pl_attention_ahead ahead[PL_ATTENTION_AHEAD]; /* in this order; rows 0: none */
     pl_attention_dropout dropout;
 } pl_attention_head;
+
+/* Where `numbers` numbers of k or v further on begin. */
+static inline const void *pl_attention_key_at(pl_real type, pl_encoding encoding, const void *x, int64_t numbers)
+{
+    if (encoding == PL_ENCODING_F32) return pl_real_at(type, x, numbers);
+    return (const char *)x + pl_encoding_row_bytes(encoding, numbers);
+}
+
+static inline int64_t pl_attention_place(const pl_attention_head *h, int64_t key)
+{
+    return h->ring ? (h->turn + key) % h->ring : key;
+}
 
 typedef struct pl_attention_bwd_head {
     int64_t tq, tk, head_width;

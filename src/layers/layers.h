@@ -6,6 +6,7 @@
 
 #include "base/causal_lm.h"
 #include "base/convolution.h"
+#include "base/encoding.h"
 #include "layers/net.h"
 
 /* ---- shapes ---- */
@@ -121,7 +122,11 @@ typedef struct pl_transformer {
     int64_t sequences; /* in a sample, one after the other: attention stays within each; 0: one */
     int64_t cached;    /* length of a cache of keys and values: the program reads the next tokens of one sequence, the
                           first at the input POSITION; 0: no cache. Not with theta */
+    int64_t
+        cached_rows; /* tokens that a program reads at once, at most: blocks with a window hold as many places as that
+                            takes, in a ring; 0: they hold all */
     pl_dtype cache_type;
+    pl_encoding cache_encoding; /* of a cache that is shared and f32; a row of a head is whole blocks */
     bool shares_cache; /* with the other programs of the network, one for a prompt and one for what follows it */
 
     pl_projection up, down; /* is_gated: up makes the gate, then what it lets through, unless the gate has its own */

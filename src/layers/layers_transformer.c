@@ -132,17 +132,33 @@ static void project_each(const block *b, pl_id x, pl_attention_args *a)
     a->v = project(b, x, &t->value, key_heads);
 }
 
-/* What comes is added to the cache; a query sees all of it up to its own position. */
+/* Of a window only what the queries that come at once see is kept, in a ring. */
+static int64_t places_of(const block *b)
+{
+    const int64_t seen = b->attention->window + b->t->cached_rows - 1;
+    return b->attention->window && b->t->cached_rows && seen < b->t->cached ? seen : b->t->cached;
+}
+
+/* Each place is written before it is read. */
+static pl_id shared_cache(const block *b, pl_shape places, char which)
+{
+    const pl_init none = {PL_INIT_READ};
+    const pl_id cache = pl_net_carried(b->n, none, b->t->cache_type, places, "%s.cache_%c", b->name, which);
+    if (cache != PL_NONE) b->n->b.graph->value[cache].encoding = b->t->cache_encoding;
+    return cache;
+}
+
+/* What comes is added to the cache; a query sees all of it up to its own position, or a window of it. */
 static pl_id through_cache(const block *b, pl_id x, char which)
 {
     pl_builder *to = &b->n->b;
     pl_cache_write_args a = pl_cache_write_none;
     if (to->status != PL_OK) return PL_NONE;
     const pl_id program = pl_region_program(to->graph, to->region);
-    const pl_shape places = pl_shape_of(3, (int64_t)1, b->t->cached, pl_net_last_extent(b->n, x));
-    a.x = x, a.position = b->n->input[PL_INPUT_POSITION];
+    const pl_shape places = pl_shape_of(3, (int64_t)1, places_of(b), pl_net_last_extent(b->n, x));
+    a.x = x, a.position = b->n->input[PL_INPUT_POSITION], a.ring = places_of(b) < b->t->cached;
     if (b->t->shares_cache)
-        a.cache = pl_net_carried(b->n, pl_init_all(0), b->t->cache_type, places, "%s.cache_%c", b->name, which);
+        a.cache = shared_cache(b, places, which);
     else
         a.cache = pl_build_temporary(to, PL_ROLE_STATE, b->t->cache_type, places, "%s.cache_%c.%d",
                                      to->graph->region[program].name, which, (int)b->number);

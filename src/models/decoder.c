@@ -36,8 +36,20 @@ static pl_projection projection(bool has_bias, const char *weight, const char *b
 
 static pl_norm norm_of(const pl_causal_lm *m) { return (pl_norm){.is_rms = !m->is_layer_norm, .eps = m->norm_eps}; }
 
+static int64_t rows_of_prefill(const decoder *d)
+{
+    const int64_t asked = d->language.m->config->generate.prefill_tokens;
+    const int64_t rows = asked == PL_CONFIG_AUTO ? PREFILL_TOKENS : asked;
+    return d->context < rows ? d->context : rows;
+}
+
 static pl_transformer block_of(const decoder *d)
 {
+    static const pl_dtype types[] = {[PL_CONFIG_CACHE_F32] = PL_DTYPE_F32,
+                                     [PL_CONFIG_CACHE_BF16] = PL_DTYPE_BF16,
+                                     [PL_CONFIG_CACHE_FP16] = PL_DTYPE_F16,
+                                     [PL_CONFIG_CACHE_Q8_0] = PL_DTYPE_F32};
+    const pl_config_cache_type cache = d->language.m->config->generate.cache_type;
     const pl_causal_lm *m = d->lm;
     pl_transformer t = {.width = m->width,
                         .heads = m->heads,
@@ -59,6 +71,9 @@ static pl_transformer block_of(const decoder *d)
                         .scale = m->attention_scale,
                         .cap = m->attention_cap,
                         .cached = d->language.generating ? d->context : 0,
+                        .cached_rows = rows_of_prefill(d),
+                        .cache_type = types[cache],
+                        .cache_encoding = cache == PL_CONFIG_CACHE_Q8_0 ? PL_ENCODING_Q8_0 : PL_ENCODING_F32,
                         .shares_cache = true,
                         .up = PROJECTION("mlp.up_proj", m->has_inner_bias),
                         .down = PROJECTION("mlp.down_proj", m->has_inner_bias),
@@ -132,9 +147,8 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
     return x;
 }
 
-static pl_id chunk(const decoder *d, int64_t most, pl_role role, pl_dtype dtype, const char *name)
+static pl_id chunk(const decoder *d, int64_t count, pl_role role, pl_dtype dtype, const char *name)
 {
-    const int64_t count = d->context < most ? d->context : most;
     return pl_build_temporary(&d->language.m->net.b, role, dtype, pl_shape_of(2, (int64_t)1, count), "%s", name);
 }
 
@@ -142,7 +156,7 @@ static pl_status build_prefill(decoder *d)
 {
     pl_model *m = d->language.m;
     pl_model_begin_program(m, "prefill");
-    pl_id tokens = chunk(d, PREFILL_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "prefill.tokens");
+    pl_id tokens = chunk(d, rows_of_prefill(d), PL_ROLE_INPUT, PL_DTYPE_I32, "prefill.tokens");
     blocks(d, tokens, embed(d, tokens));
     return m->net.b.status;
 }
@@ -152,14 +166,28 @@ static pl_status build_score(decoder *d)
     pl_net *n = &d->language.m->net;
     pl_model_begin_program(d->language.m, "score");
     const pl_id loss = pl_model_loss(d->language.m, "score");
-    const pl_id tokens = chunk(d, SCORE_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "score.tokens");
+    const int64_t rows = rows_of_prefill(d) < SCORE_TOKENS ? rows_of_prefill(d) : SCORE_TOKENS;
+    const pl_id tokens = chunk(d, rows, PL_ROLE_INPUT, PL_DTYPE_I32, "score.tokens");
     pl_linear_ce_args a = pl_linear_ce_none;
-    a.target = chunk(d, SCORE_TOKENS, PL_ROLE_INPUT, PL_DTYPE_I32, "score.targets");
-    a.row_loss = chunk(d, SCORE_TOKENS, PL_ROLE_OUTPUT, PL_DTYPE_F32, "score.losses");
+    a.target = chunk(d, rows, PL_ROLE_INPUT, PL_DTYPE_I32, "score.targets");
+    a.row_loss = chunk(d, rows, PL_ROLE_OUTPUT, PL_DTYPE_F32, "score.losses");
     a.h = hidden(&d->language, tokens, &a.weight), a.loss = loss, a.cap = d->lm->output_cap;
     a.scale = n->input[PL_INPUT_ITEM_SCALE];
     pl_net_linear_losses(n, &a);
     return n->b.status;
+}
+
+static pl_status check_cache(const pl_model *m, const pl_causal_lm *lm)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t block = pl_encoding_block(PL_ENCODING_Q8_0);
+    if (m->config->generate.cache_type != PL_CONFIG_CACHE_Q8_0 || lm->head_width % block == 0) return PL_OK;
+    return pl_fail(
+        m->net.err, PL_E_CONFIG,
+        "%s: generate.cache_type is q8_0, which has blocks of %lld numbers, but a head of this model has %lld; "
+        "take fp16",
+        pl_config_where(m->config, "generate.cache_type", where, sizeof where), (long long)block,
+        (long long)lm->head_width);
 }
 
 static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
@@ -168,6 +196,7 @@ static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
     d.language = (pl_language){
         .m = m, .sequence = d.context, .cap = lm->output_cap, .only_used = true, .read = 1, .hidden = hidden};
     (void)pl_net_freeze(&m->net, true);
+    PL_TRY(check_cache(m, lm));
     PL_TRY(pl_language_build(&d.language));
     PL_TRY(build_prefill(&d));
     return build_score(&d);

@@ -277,6 +277,7 @@ static int by_name(const void *a, const void *b)
 static pl_status place_tensors(pl_gguf *g, uint64_t base, uint64_t alignment, pl_error *err)
 {
     uint64_t end = base;
+    if (g->tensor_count == 0) return PL_OK;
     qsort(g->tensors, g->tensor_count, sizeof *g->tensors, by_offset);
     for (size_t i = 0; i < g->tensor_count; i++) {
         pl_gguf_tensor *t = &g->tensors[i];

@@ -153,6 +153,9 @@ static pl_status find_stride(const pl_config *c, uint64_t window, uint64_t *stri
         return pl_fail(err, PL_E_CONFIG, "%s: a chunk has 4 tokens at least; make `model.context` larger",
                        pl_config_where(c, "model.context", where, sizeof where));
     }
+    if (window < 2)
+        return pl_fail(err, PL_E_CONFIG, "%s: a window has 2 tokens at least; make `model.context` larger",
+                       pl_config_where(c, "model.context", where, sizeof where));
     *stride = c->eval.stride == PL_CONFIG_AUTO ? (window + 1) / 2 : (uint64_t)c->eval.stride;
     if (*stride <= window) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
@@ -209,6 +212,7 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     d->text.data.kind = &kind, d->text.tokens.fd = -1;
     snprintf(d->source, sizeof d->source, "%s", c->model.source);
     d->text.data.path = d->source, d->text.has_special = true;
+    if (c->generate.prompt_cache[0]) d->text.data.kernel_cache_bytes = 2 * PL_FILE_WINDOW_BYTES;
     pl_status status = open_model(d, c, judges, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
     if (status == PL_OK && judges) status = find_judged(d, c, planned, err);

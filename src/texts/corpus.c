@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -95,12 +94,6 @@ static pl_status add_file(void *context, const char *path, uint64_t number, pl_e
     return c->wish.key && !c->has_keys && o.bytes ? look_for_keys(c, path, err) : PL_OK;
 }
 
-static bool is_one_file(const char *names)
-{
-    struct stat st;
-    return stat(names, &st) == 0 && !S_ISDIR(st.st_mode);
-}
-
 /* The only file; plain if it is read as it is. */
 static pl_status look_at_one(pl_corpus *c, pl_error *err)
 {
@@ -145,9 +138,11 @@ static pl_status check_key(const pl_corpus *c, pl_error *err)
 pl_status pl_corpus_open(pl_corpus *c, const pl_corpus_wish *w, pl_error *err)
 {
     char said[PL_CORPUS_SAID_BYTES];
+    pl_file_kind kind; /* of all the names as one */
     *c = (pl_corpus){.wish = *w};
     PL_TRY(check_wish(w, err));
-    if (is_one_file(w->names)) PL_TRY(look_at_one(c, err));
+    PL_TRY(pl_file_find_kind(w->names, &kind, err));
+    if (kind == PL_FILE_OTHER) PL_TRY(look_at_one(c, err));
     if (c->is_plain) return check_key(c, err);
     c->origin.inode = recipe_of(w, w->form);
     PL_TRY(pl_corpus_each_name(w, false, add_file, c, err));

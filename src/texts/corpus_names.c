@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -26,18 +25,6 @@ typedef struct naming {
 } naming;
 
 static pl_status take_name(naming *n, const char *name, pl_error *err);
-
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static bool is_there(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0;
-}
 
 /* ---- a folder ---- */
 
@@ -77,8 +64,10 @@ static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const 
 
 static pl_status take_one(naming *n, const char *path, pl_error *err)
 {
+    pl_file_kind kind;
     n->number++;
-    return is_folder(path) ? n->folder(n, path, err) : n->found(n->context, path, n->number, err);
+    PL_TRY(pl_file_find_kind(path, &kind, err));
+    return kind == PL_FILE_FOLDER ? n->folder(n, path, err) : n->found(n->context, path, n->number, err);
 }
 
 /* A missing folder matches nothing; one that cannot be read might. */
@@ -136,10 +125,12 @@ static pl_status take_list(naming *n, const char *list, pl_error *err)
 static pl_status take_name(naming *n, const char *name, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
+    pl_file_kind kind;
     if (strcmp(name, "-") == 0)
         return pl_fail(err, PL_E_USAGE, "-: standard input is all of the text or none of it; name files beside files");
     PL_TRY(pl_list_seen(n->at, name, path, err));
-    const bool there = is_there(path), is_list = !there && name[0] == '@';
+    PL_TRY(pl_file_find_kind(path, &kind, err));
+    const bool there = kind != PL_FILE_NONE, is_list = !there && name[0] == '@';
     if (!there && !is_list && is_pattern(name)) return take_matches(n, path, err);
     if (is_list) PL_TRY(pl_list_seen(n->at, name + 1, path, err));
     PL_TRY(pl_list_check_there(n->at, path, err));
@@ -168,7 +159,9 @@ static pl_status each(const naming *like, pl_error *err)
     *n = *like;
     const char *names = n->wish->names;
     /* A folder may have a line break in its name: if the whole exists, it is one name. */
-    const pl_status status = is_there(names) ? take_one(n, names, err) : take_names(n, names, err);
+    pl_file_kind kind;
+    pl_status status = pl_file_find_kind(names, &kind, err);
+    if (status == PL_OK) status = kind == PL_FILE_NONE ? take_names(n, names, err) : take_one(n, names, err);
     pl_free(n);
     return status;
 }

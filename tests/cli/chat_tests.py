@@ -17,8 +17,8 @@ MESSAGES = ["the cat", "and the dog?", "it's 12 o'clock", "say </s> to the <s>",
             " the\tother  "]
 
 
-def save(folder, template=TEMPLATE, context=160, seed=None, **more):
-    model = pretrained_models.Model("llama", DRAW.randrange(1 << 30) if seed is None else seed, context=context, **more)
+def save(folder, template=TEMPLATE, context=160, seed=None, family="llama", **more):
+    model = pretrained_models.Model(family, DRAW.randrange(1 << 30) if seed is None else seed, context=context, **more)
     model.save(folder)
     path = os.path.join(folder, "tokenizer_config.json")
     config = json.loads(read(path))
@@ -61,7 +61,7 @@ def answer(model, messages, tokens, stop=None):
     return text, "end" if EOS in ids else "length", lead
 
 
-def play(model, folder, messages, system=None, tokens=5, stop=None):
+def play(model, folder, messages, *options, system=None, tokens=5, stop=None):
     """All messages in one chat, each answer as the oracle has it. False: the oracle's best two tokens were too near."""
     chat, want = [("s", system)] if system else [], []
     for message in messages:
@@ -72,7 +72,7 @@ def play(model, folder, messages, system=None, tokens=5, stop=None):
         want.append((text, ended, len(chat_ids(chat))))
         chat.append(("a", text))
     more = (["--system", system] if system else []) + (["--stop", stop] if stop else [])
-    out, _ = run("chat", folder, "--temperature", "0", "--tokens", str(tokens), "--json", *more,
+    out, _ = run("chat", folder, "--temperature", "0", "--tokens", str(tokens), "--json", *more, *options,
                  input="".join(m + "\n" for m in messages).encode())
     told = [json.loads(line) for line in out.splitlines()]
     got = [(t["text"], t["ended_by"], t["prompt_tokens"]) for t in told]
@@ -84,6 +84,15 @@ def test_turns():
     model = save("model")
     for _ in range(3):
         play(model, "model", DRAW.sample(MESSAGES, 2), system=DRAW.choice([None, "be </s> brief"]))
+
+
+def test_rings():
+    """Caches that hold no more than a window; and a chat whose first message was asked before."""
+    model = save("model", family="mistral")
+    for rows in DRAW.sample(["1", "2", "5", "9"], 2):
+        messages = DRAW.sample(MESSAGES, 2)
+        for _ in range(2):
+            play(model, "model", messages, "--prefill_tokens", rows, "--prompt_cache", rows + ".bin")
 
 
 def test_special_text_is_text():
@@ -197,5 +206,5 @@ def test_refusals():
 
 
 if __name__ == "__main__":
-    main({"chat": [test_turns, test_special_text_is_text, test_stop, test_one_message, test_full_context, test_templates,
+    main({"chat": [test_turns, test_rings, test_special_text_is_text, test_stop, test_one_message, test_full_context, test_templates,
                    test_sampling, test_refusals]})

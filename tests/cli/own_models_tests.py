@@ -7,7 +7,7 @@ import random
 import subprocess
 
 import pretrained_models
-from cli_tests import SEED, Skipped, check, main, refused, run
+from cli_tests import SEED, Skipped, check, main, refused, run, unfolded
 from export_tests import need_module, onnx_python
 from infer_tests import load
 
@@ -54,11 +54,11 @@ def check_near(model, got, want):
     check(worst <= 1e-4 * deviation, f"{model.family}: logits differ by {worst / deviation:.2g} of their deviation")
 
 
-def check_greedy(model, folder, *more):
+def check_greedy(model, folder, *more, least=1e-3):
     """Through the cache of keys and values, and the prompt in chunks."""
     prompt = TEXT[:DRAW.randrange(1, len(TEXT))]
     want, lead = model.greedy(ids_of(prompt), 8)
-    if lead < 1e-3:  # the reference's best two are too near
+    if lead < least:  # the reference's best two are too near
         return
     out, err = run("generate", folder, prompt, "--temperature", "0", "--tokens", "8", "--json", *more)
     told = json.loads(out)
@@ -84,6 +84,97 @@ def test_sixteen_bits():
         folder = model.save(dtype, dtype)
         check_logits(model, folder)
         check_greedy(model, folder)
+
+
+def plan_of(folder, *more):
+    return json.loads(run("plan", folder, "--json", *more)[0])["process"]
+
+
+def test_cache_types():
+    """Keys and values are rounded as the type says, and take the bytes that it takes."""
+    model = make(DRAW.choice(["llama", "qwen3", "gemma2"]), head_width=32, context=512)
+    model.save("model")
+    whole = plan_of("model")["resident_bytes"]
+    numbers = 2 * model.layers * model.key_heads * model.head_width * model.context
+    for word, dtype, bytes_of in (("bf16", "BF16", 2), ("fp16", "F16", 2), ("q8_0", "Q8_0", 34 / 32)):
+        saved = whole - plan_of("model", "--cache_type", word)["resident_bytes"]
+        check(abs(saved - numbers * (4 - bytes_of)) < 0.1 * whole, word, saved, numbers * (4 - bytes_of))
+        model.cache = dtype
+        check_greedy(model, "model", "--cache_type", word, least=0.03)
+    narrow = make("llama")
+    narrow.save("narrow")
+    refused(2, "blocks of 32 numbers, but a head of this model has 8; take fp16", "generate", "narrow", "x", "--cache_type", "q8_0")
+
+
+def test_rings():
+    """What a window does not see any more is not kept, and a text that is written again begins where it is still known."""
+    for family in ("mistral", "gemma2", "gemma3_text"):
+        model = make(family, context=200)
+        folder = model.save(family)
+        rows = str(DRAW.choice([1, 2, 3, 5, 8, 13]))
+        more = ["--prefill_tokens", rows, "--sequence", "128"]
+        check(plan_of(folder, *more)["resident_bytes"] < plan_of(folder, "--sequence", "128")["resident_bytes"], family)
+        check_greedy(model, folder, *more)
+        check_greedy(model, folder, *more, "--cache_type", "f32", "--threads", "1")
+        prompt = TEXT * 2
+        out, _ = run("generate", folder, prompt, "--temperature", "0", "--tokens", "15", "--num-samples", "2", "--json", *more)
+        first, second = [json.loads(line)["text"] for line in out.splitlines()]
+        whole = json.loads(run("generate", folder, prompt, "--temperature", "0", "--tokens", "15", "--json", "--sequence", "128")[0])["text"]
+        check(first == second, family, rows, first, second)
+        want, lead = model.greedy(ids_of(prompt), 15)
+        check(first == whole or lead < 1e-3, family, rows, first, whole)
+
+
+def test_prefill_tokens():
+    """Fewer tokens of a prompt at once take less memory, which a budget asks for by itself."""
+    model = make("llama", context=512, inner=768)
+    model.save("model")
+    most, least = plan_of("model"), plan_of("model", "--prefill_tokens", "8")
+    check(least["charged_bytes"] < most["charged_bytes"], least, most)
+    budget = (least["charged_bytes"] + most["charged_bytes"]) // 2
+    check(plan_of("model", "--budget", str(budget))["charged_bytes"] <= budget, "not chosen")
+    refused(3, "the smallest plan needs", "plan", "model", "--budget", str(budget), "--prefill_tokens", "128")
+    out, err = run("generate", "model", TEXT, "--temperature", "0", "--tokens", "8", "--budget", str(budget), "--ledger")
+    check("As planned, to the byte." in err, err)
+    for rows in ("1", "5", "300"):
+        check_greedy(model, "model", "--prefill_tokens", rows)
+
+
+def test_prompt_cache():
+    """A prompt that begins as another did goes on from the file, with the text that it has without; no other file is read."""
+    model = make(DRAW.choice(["llama", "mistral", "gemma3_text"]), context=200)
+    model.save("model")
+    more = ["--prefill_tokens", "8", "--tokens", "12", "--json"]
+    kept = [*more, "--prompt_cache", "prompt.bin"]
+
+    def text(prompt, *words):
+        return json.loads(run("generate", "model", prompt, *words)[0])["text"]
+
+    def told(pattern, *words):
+        line = unfolded(run("generate", *words, code=4)[1]).strip().split("\n")[-1]
+        check(pattern in line, line, "not", pattern)
+
+    out, err = run("generate", "model", TEXT * 2, *kept, "--ledger")
+    check("As planned, to the byte." in err and os.path.exists("prompt.bin"), err)
+    before = os.stat("prompt.bin").st_mtime_ns
+    check(json.loads(out)["text"] == text(TEXT * 2, *more) == text(TEXT * 2, *kept), "other texts")
+    check(os.stat("prompt.bin").st_mtime_ns == before, "written again")
+    check(text(TEXT * 2 + " and so", *more) == text(TEXT * 2 + " and so", *kept), "a longer prompt has another text")
+    check(text(TEXT + "?", *more) == text(TEXT + "?", *kept), "a shorter prompt has another text")
+    data = bytearray(open("prompt.bin", "rb").read())
+    for at in (DRAW.randrange(16, 56), DRAW.randrange(64, len(data))):
+        with open("damaged.bin", "wb") as file:
+            file.write(data[:at] + bytes([data[at] ^ 1 << DRAW.randrange(8)]) + data[at + 1:])
+        told("damaged", "model", TEXT + "?", *more, "--prompt_cache", "damaged.bin")
+    with open("cut.bin", "wb") as file:
+        file.write(data[:DRAW.randrange(16, len(data))])
+    told("damaged", "model", TEXT + "?", *more, "--prompt_cache", "cut.bin")
+    with open("notes.txt", "w") as file:
+        file.write("not a prompt's cache, but what somebody wrote down, and wants to keep\n" * 2)
+    told("is no prompt's cache", "model", TEXT, *more, "--prompt_cache", "notes.txt")
+    make("llama", context=200).save("other")
+    told("cache of another model", "other", TEXT, *kept)
+    told("cache_type", "model", TEXT, *kept, "--cache_type", "fp16")
 
 
 def test_refusals():
@@ -171,10 +262,16 @@ def test_smollm2():
     path = find_smollm2()
     out, err = run("generate", path, "The capital of France is", "--temperature", "0", "--tokens", "16", "--sequence", "512", "--ledger")
     check(out.rstrip("\n") == "The capital of France is Paris.\n\nThe answer is: 2018-01" and "As planned, to the byte." in err, out, err)
+    for word, most in (("fp16", 170e6), ("q8_0", 147e6)):
+        out, err = run("generate", path, "The capital of France is", "--temperature", "0", "--tokens", "8", "--cache_type", word, "--ledger")
+        check("Paris" in out and "As planned, to the byte." in err, out, err)
+        check(plan_of(path, "--cache_type", word)["resident_bytes"] <= most, word)
     out, err = run("chat", path, "What is 2 + 2?", "--temperature", "0", "--sequence", "512", "--json")
     told = json.loads(out)
     check(told["text"] == "The answer to this classic math problem is 4." and told["prompt_tokens"] == 38 and told["ended_by"] == "end", told)
 
 
 if __name__ == "__main__":
-    main({"own_models": [test_families, test_sixteen_bits, test_encodings, test_report, test_refusals], "own_models_onnx": [test_onnx], "own_models_real": [test_smollm2]})
+    main({"own_models": [test_families, test_sixteen_bits, test_encodings, test_report, test_refusals],
+          "own_models_caches": [test_cache_types, test_rings, test_prefill_tokens, test_prompt_cache],
+          "own_models_onnx": [test_onnx], "own_models_real": [test_smollm2]})

@@ -66,6 +66,7 @@ class Model:
             key_heads, head_width = heads, width // heads
         self.width, self.heads, self.key_heads, self.head_width = width, heads, key_heads, head_width
         self.inner, self.layers, self.vocab, self.context, self.window = inner, layers, vocab, context, window
+        self.cache = None  # how keys and values are rounded: "BF16", "F16" or "Q8_0"
         self.random = random.Random(seed)
         self.w = {}
         self.make()
@@ -168,6 +169,8 @@ class Model:
                         heads = [self.norm(at + which + "_norm", head) for head in heads]
                     if theta:
                         heads = [self.turn(head, t, theta) for head in heads]
+                if which != "q" and self.cache:
+                    heads = [rounded(head, self.cache) for head in heads]
                 to.append(heads)
         scale = self.o.get("scalar", h) ** -0.5
         out = []
@@ -317,6 +320,19 @@ def unpack(data, dtype):
     if dtype == "F16":
         return list(struct.unpack(f"<{len(data) // 2}e", data))
     return [struct.unpack("<f", struct.pack("<I", word << 16))[0] for word in struct.unpack(f"<{len(data) // 2}H", data)]
+
+
+def rounded(values, dtype):
+    """What a cache gives back of them; Q8_0 as ggml's reference has it."""
+    if dtype != "Q8_0":
+        return unpack(pack(values, dtype), dtype)
+    out = []
+    for at in range(0, len(values), 32):
+        block = [f32(v) for v in values[at:at + 32]]
+        d = f32(max(abs(v) for v in block) / 127)
+        scale = unpack(pack([d], "F16"), "F16")[0]
+        out += [math.copysign(math.floor(abs(f32(v * f32(1 / d))) + 0.5), v) * scale if d else 0.0 for v in block]
+    return out
 
 
 def write_safetensors(path, tensors, dtype):

@@ -28,7 +28,8 @@ static void check_place(int fd, const char *path, const pl_texts_info *i, pl_tex
         fuzz_refused(status, &err, "/fd/", FUZZ_NAME);
         return;
     }
-    FUZZ_CHECK(p.encoding == PL_TEXT_RAW || (p.encoding == PL_TEXT_JSON && form == PL_TEXTS_JSONL) ||
+    const bool is_json = form == PL_TEXTS_JSONL || form == PL_TEXTS_SQUAD;
+    FUZZ_CHECK(p.encoding == PL_TEXT_RAW || (p.encoding == PL_TEXT_JSON && is_json) ||
                    (p.encoding == PL_TEXT_CSV && form == PL_TEXTS_CSV),
                "encoding %d in form %d", (int)p.encoding, (int)form);
     if (form != PL_TEXTS_FOLDER) {

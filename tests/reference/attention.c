@@ -13,6 +13,7 @@ enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM, SEQUENCES, KEY_HEADS, WI
 
 typedef struct sizes {
     int64_t batch, tq, tk, offset, heads, key_heads, dh, width, key_width, window;
+    bool is_ring; /* place j has the last key u ≤ the query's place with u mod tk = j */
     double scale, cap;
     bool causal;
     float probability;
@@ -75,7 +76,8 @@ static double factor_of(const sizes *s, int64_t b, int64_t h, int64_t i, int64_t
 
 static bool sees(const sizes *s, int64_t i, int64_t j)
 {
-    const int64_t place = s->offset + i;
+    const int64_t place = s->offset + i, before = ((place - j) % s->tk + s->tk) % s->tk;
+    if (s->is_ring) return before < s->window && before <= place;
     return !s->causal || (j <= place && (!s->window || place - j < s->window));
 }
 
@@ -88,7 +90,7 @@ static double score(const sizes *s, const double *q, const double *k)
 void reference_attention(operands *o)
 {
     sizes s = sizes_of(o, 4);
-    if (o->in[3]) s.offset = (int64_t)o->in[3][0];
+    if (o->in[3]) s.offset = (int64_t)o->in[3][0], s.is_ring = s.window > 0;
     double *out = scratch(o, (uint64_t)(s.batch * s.tq * s.width)),
            *lse = scratch(o, (uint64_t)(s.batch * s.heads * s.tq));
     double *p = scratch(o, (uint64_t)s.tk);
@@ -144,10 +146,10 @@ void reference_attention_bwd(operands *o)
 void reference_cache_write(operands *o)
 {
     const pl_shape *x = &operand(o, 0)->shape, *cache = &operand(o, 1)->shape;
-    for (int64_t b = 0; b < x->dim[0]; b++)
-        for (int64_t t = 0; t < x->dim[1] && (int64_t)o->in[2][0] + t < cache->dim[1]; t++)
-            for (int64_t d = 0; d < x->dim[2]; d++)
-                o->in[1][(b * cache->dim[1] + (int64_t)o->in[2][0] + t) * x->dim[2] + d] =
-                    o->in[0][(b * x->dim[1] + t) * x->dim[2] + d];
+    for (int64_t t = 0; t < x->dim[1]; t++) {
+        const int64_t at = (int64_t)o->in[2][0] + t, place = o->node->attr[0].i ? at % cache->dim[1] : at;
+        for (int64_t d = 0; d < x->dim[2] && place < cache->dim[1]; d++)
+            o->in[1][place * x->dim[2] + d] = o->in[0][t * x->dim[2] + d];
+    }
     put(o, 0, o->in[1]);
 }

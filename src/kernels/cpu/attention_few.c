@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/cpu/attention_keys.h"
 #include "kernels/cpu/attention_words.h"
 #include "kernels/gemm_ahead.h"
 #include "kernels/kernels.h"
@@ -127,10 +128,10 @@ static void fetch_rows(const pl_attention_head *h, const void *x, int64_t ld, in
 {
     enum { SHORT_ROW_BYTES = 4 * PL_CACHE_LINE_BYTES };
     const int64_t end = smaller(first + (i + 1) * PART / count, h->tk), bytes = pl_real_bytes(h->key_type);
-    if (count == 1 || h->head_width * bytes > SHORT_ROW_BYTES) return;
+    if (count == 1 || h->key_encoding || h->head_width * bytes > SHORT_ROW_BYTES) return;
     for (int64_t j = first + i * PART / count; j < end; j++)
         for (int64_t at = 0; at < h->head_width * bytes; at += PL_CACHE_LINE_BYTES)
-            pl_gemm_ahead_line((const char *)x + j * ld * bytes + at);
+            pl_gemm_ahead_line((const char *)x + pl_attention_place(h, j) * ld * bytes + at);
 }
 
 /* All queries meet the block, a part of it at a time, which stays in the nearest cache. */
@@ -150,16 +151,19 @@ static void visit(const pl_attention_head *h, query *some, int64_t count, const 
         }
 }
 
-/* The block that begins at b->first, widened into the workspace if need be. */
+/* The block that begins at b->first, copied into the workspace where it is not f32 or lies in two parts of a ring. */
 static void take_block(const pl_attention_head *h, float *workspace, keys *b)
 {
-    const void *k = pl_real_at(h->key_type, h->k, b->first * h->ldk);
-    const void *v = pl_real_at(h->key_type, h->v, b->first * h->ldv);
-    b->k = k, b->ldk = h->ldk, b->v = v, b->ldv = h->ldv;
-    if (h->key_type == PL_REAL_F32) return;
     float *wide = workspace + QUERIES * KEYS, *values = wide + KEYS * h->head_width;
-    copy_rows(h->key_type, wide, h->head_width, b->count, k, h->ldk, b->count, h->head_width, 1);
-    copy_rows(h->key_type, values, h->head_width, b->count, v, h->ldv, b->count, h->head_width, 1);
+    const int64_t place = pl_attention_place(h, b->first);
+    const int is_apart = h->ring && place + b->count > h->ring;
+    if (h->key_type == PL_REAL_F32 && !h->key_encoding && !is_apart) {
+        b->k = (const float *)h->k + place * h->ldk, b->ldk = h->ldk;
+        b->v = (const float *)h->v + place * h->ldv, b->ldv = h->ldv;
+        return;
+    }
+    copy_keys(h, h->k, h->ldk, b->first, b->count, b->count, wide, h->head_width);
+    copy_keys(h, h->v, h->ldv, b->first, b->count, b->count, values, h->head_width);
     b->k = wide, b->v = values, b->ldk = b->ldv = h->head_width;
 }
 

@@ -26,6 +26,7 @@
 #include "kernels/attention.h"
 #include "kernels/cpu/attention_ahead.h"
 #include "kernels/cpu/attention_dropout.h"
+#include "kernels/cpu/attention_keys.h"
 #include "kernels/cpu/attention_words.h"
 
 enum { PANELS = PL_VW == 16 ? 2 : 4 };
@@ -224,6 +225,20 @@ static int64_t make_panels(const pl_attention_head *h, int64_t begin, int64_t en
     return count;
 }
 
+/* Pairs have neither rings nor blocks: what lies across rows would be cut. */
+static void take_block(const pl_attention_head *h, const key_block *b)
+{
+#if defined(ATTENTION_PAIRS)
+    const void *k = pl_real_at(h->key_type, h->k, b->first * h->ldk);
+    const void *v = pl_real_at(h->key_type, h->v, b->first * h->ldv);
+    copy_along(h->key_type, b->k, b->ldk, round_up(b->count, ROWS), k, h->ldk, b->count, b->width);
+    copy_across(h->key_type, b->v, b->ldv, v, h->ldv, b->count, b->width, 1);
+#else
+    copy_keys(h, h->k, h->ldk, b->first, b->count, round_up(b->count, ROWS), b->k, b->ldk);
+    copy_keys(h, h->v, h->ldv, b->first, b->count, b->count, b->v, b->ldv);
+#endif
+}
+
 static void attend(const pl_attention_head *h, int64_t begin, int64_t end, void *workspace)
 {
     int64_t width = h->head_width;
@@ -239,10 +254,7 @@ static void attend(const pl_attention_head *h, int64_t begin, int64_t end, void 
     int64_t count = make_panels(h, begin, end, memory, panels), last = keys_seen(h, end - 1);
     for (b.first = first_key_seen(h, begin); b.first < last; b.first += KEYS) {
         b.count = smaller(last - b.first, KEYS);
-        const void *k = pl_real_at(h->key_type, h->k, b.first * h->ldk);
-        const void *v = pl_real_at(h->key_type, h->v, b.first * h->ldv);
-        copy_along(h->key_type, b.k, b.ldk, round_up(b.count, ROWS), k, h->ldk, b.count, width);
-        copy_across(h->key_type, b.v, b.ldv, v, h->ldv, b.count, width, 1);
+        take_block(h, &b);
         for (int64_t i = 0; i < count; i++) visit(h, &b, &panels[i]);
     }
     for (int64_t i = 0; i < count; i++) finish_panel(h, &panels[i]);

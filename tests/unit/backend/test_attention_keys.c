@@ -198,9 +198,86 @@ static void test_end_of_cache(void **state)
         }
 }
 
+/* Row `row` of a cache becomes row j of another, in blocks if it has such. */
+static void store_row(const pl_attention_call *to, void *x, int64_t row, const pl_attention_call *from, const void *y,
+                      int64_t j)
+{
+    const int64_t ld = to->sk.token;
+    if (to->key_encoding)
+        pl_encoding_narrow(to->key_encoding, (const float *)y + j * ld, ld,
+                           (char *)x + row * pl_encoding_row_bytes(to->key_encoding, ld));
+    else
+        memcpy(pl_real_at(to->key_type, x, row * ld), pl_real_at(from->key_type, y, j * ld),
+               (size_t)(ld * pl_real_bytes(to->key_type)));
+}
+
+/* A cache of so many places that holds what the queries see, key j at j mod places; the rest is not a number. */
+static void *store(const problem *p, const pl_attention_call *to, const void *x)
+{
+    const uint64_t bytes = (uint64_t)(to->key_encoding ? pl_encoding_row_bytes(to->key_encoding, to->tk * to->sk.token)
+                                                       : to->tk * to->sk.token * pl_real_bytes(to->key_type));
+    void *y = guarded_bytes(bytes, 0);
+    memset(y, 0xff, bytes);
+    for (int64_t j = first_seen(&p->c, p->position); j < p->position + p->c.tq; j++)
+        store_row(to, y, j % to->tk, &p->c, x, j);
+    return y;
+}
+
+/* What an encoded cache gives back. */
+static void round_to_blocks(float *x, int64_t count)
+{
+    char *blocks = guarded_bytes((uint64_t)pl_encoding_row_bytes(PL_ENCODING_Q8_0, count), 0);
+    pl_encoding_narrow(PL_ENCODING_Q8_0, x, count, blocks);
+    pl_encoding_widen(PL_ENCODING_Q8_0, blocks, count, x);
+}
+
+static problem random_stored(bool is_ring, bool is_blocks)
+{
+    problem p = {.c = {.batch = 1, .tq = draw(0, 1) ? draw(1, 4) : draw(5, 70), .causal = 1, .key_heads = draw(1, 3)}};
+    pl_attention_call *c = &p.c;
+    c->heads = c->key_heads * draw(1, 7), c->head_width = is_blocks ? 32 * draw(1, 3) : draw(1, 40);
+    c->scale = 1 / sqrtf((float)c->head_width), c->cap = draw(0, 2) ? 0 : 0.5f * (float)draw(1, 4);
+    c->window = is_ring ? draw(0, 3) ? draw(1, 150) : draw(250, 600) : 0;
+    p.position = draw(0, 700), c->tk = p.position + c->tq + draw(0, 300);
+    c->type = is_blocks || draw(0, 1) ? PL_REAL_F32 : (pl_real)draw(0, 2);
+    c->key_type = is_blocks ? PL_REAL_F32 : (pl_real)draw(0, 2);
+    c->sq = (pl_attention_strides){0, c->heads * c->head_width}, c->so = c->sq;
+    c->sk = c->sv = (pl_attention_strides){0, c->key_heads * c->head_width};
+    void *k = numbers(c->key_type, c->tk * c->sk.token, 1), *v = numbers(c->key_type, c->tk * c->sk.token, 2);
+    if (is_blocks) round_to_blocks(k, c->tk * c->sk.token), round_to_blocks(v, c->tk * c->sk.token);
+    c->q = numbers(c->type, c->tq * c->sq.token, 0), c->k = k, c->v = v, c->so.batch = c->tq * c->so.token;
+    p.lse = guarded_f32(c->heads * c->tq);
+    return p;
+}
+
+/* A ring, or blocks of 8 bits, or both, give the bits of all keys in a row. */
+static void test_stores(void **state)
+{
+    (void)state;
+    for (this_case = 0; this_case < CASES; this_case++) {
+        drawn = 0;
+        const bool is_blocks = draw(0, 1), is_ring = !is_blocks || draw(0, 1);
+        const problem whole = random_stored(is_ring, is_blocks);
+        problem stored = whole;
+        stored.c.key_encoding = is_blocks ? PL_ENCODING_Q8_0 : PL_ENCODING_F32;
+        if (is_ring) stored.c.tk = whole.c.window + whole.c.tq - 1 + draw(0, 3);
+        stored.c.k = store(&whole, &stored.c, whole.c.k), stored.c.v = store(&whole, &stored.c, whole.c.v);
+        for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
+            const pl_team team = {(int)draw(1, 3), (pl_isa)isa};
+            const void *want = run(&whole, team), *got = run(&stored, team);
+            if (memcmp(want, got, (size_t)(whole.c.so.batch * pl_real_bytes(whole.c.type))) != 0)
+                fail_msg("case %u, %s: ring %d, blocks %d: other bits", this_case, pl_isa_name((pl_isa)isa), is_ring,
+                         is_blocks);
+        }
+        guarded_check_all();
+        guarded_free_all();
+    }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula), cmocka_unit_test(test_end_of_cache)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula), cmocka_unit_test(test_end_of_cache),
+                                       cmocka_unit_test(test_stores)};
     seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

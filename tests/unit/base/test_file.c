@@ -242,6 +242,27 @@ static void a_failed_write_back_is_heard(void **state)
     pl_free(data);
 }
 
+static void kinds_are_told_apart(void **state)
+{
+    (void)state;
+    char long_name[5000] = "";
+    pl_error err = {0};
+    memset(long_name, 'x', sizeof long_name - 1);
+    must_write("file", "text");
+    assert_int_equal(mkdir("folder", 0700) | symlink("nothing", "dangling") | symlink("folder", "link"), 0);
+    const struct {
+        const char *path;
+        pl_file_kind kind;
+    } cases[] = {{"file", PL_FILE_OTHER},     {"folder", PL_FILE_FOLDER},  {"link", PL_FILE_FOLDER},
+                 {"dangling", PL_FILE_OTHER}, {"missing", PL_FILE_NONE},   {"file/below", PL_FILE_NONE},
+                 {long_name, PL_FILE_NONE},   {"two\nnames", PL_FILE_NONE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_file_kind kind;
+        assert_int_equal(pl_file_find_kind(cases[i].path, &kind, &err), PL_OK);
+        if (kind != cases[i].kind) fail_msg("%.40s is of kind %d, not %d", cases[i].path, kind, cases[i].kind);
+    }
+}
+
 /* A signal between is none of the caller's business. */
 static void an_interrupted_call_is_made_again(void **state)
 {
@@ -269,6 +290,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test_setup_teardown(a_missing_folder_is_named, begin, end),
         cmocka_unit_test_setup_teardown(a_failed_write_back_is_heard, begin, end),
         cmocka_unit_test_setup_teardown(an_interrupted_call_is_made_again, begin, end),
+        cmocka_unit_test_setup_teardown(kinds_are_told_apart, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -403,6 +403,7 @@ static void check_cache(void)
     t.cache_type = (pl_dtype)roll(40, 3), t.shares_cache = roll(42, 2);
     const surroundings s = random_surroundings(&t);
     const int64_t together = 1 + roll(41, rows < 5 ? rows : 5);
+    t.cached_rows = roll(43, 2) * together;
     pl_graph *g = build(&t, &s, together, y);
     reference *r = reference_create(g);
     reference_run_named(r, "init", NULL, NULL);
