@@ -146,7 +146,7 @@ def test_choices():
             answers, right, right_normalized = answers + 1, right + (best[0] == answer), right_normalized + (best[1] == answer)
     with open("choices.jsonl", "w") as file:
         file.write("\n\n".join(json.dumps(i, ensure_ascii=DRAW.random() < 0.5) for i in items) + "\n")
-    lines = [json.loads(x) for x in run("eval", folder, "--choices", "choices.jsonl", "--json", "--sequence", "180")[0].splitlines()]
+    lines = [json.loads(x) for x in run("eval", folder, "--choices", "choices.jsonl", "--json", "--sequence", "180", "--prefill_tokens", DRAW.choice(("auto", "1", "3", "8")))[0].splitlines()]
     check(len(lines) == 5, lines)
     for i, (line, (likelihoods, tokens, best), item) in enumerate(zip(lines, want, items)):
         what = ("seed", SEED, model.family, line, likelihoods, tokens, best)
