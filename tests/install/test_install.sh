@@ -161,12 +161,22 @@ infer_as_it_goes_on() { # program that trained, program that infers
     done
 }
 
+# A model of somebody else's goes on from a prompt as the command does.
+generate_as_the_command() { # program
+    command=$prefix/bin/plimsoll
+    [ -x "$command" ] || return 0
+    [ -d "$root/model" ] || (cd "$source/tests/cli" && python3 -B -c 'import sys, pretrained_models as p; p.Model("llama", 3).save(sys.argv[1])' "$root/model")
+    found=$(cd / && "$1" "$root/model" "the cat") || fail "$1 fails"
+    wanted=$(cd / && "$command" generate "$root/model" "the cat" --quiet) || fail "plimsoll generate fails on a model of somebody else's"
+    [ "the cat$found" = "$wanted" ] || fail "$1 writes \"$found\", plimsoll generate \"$wanted\""
+}
+
 test_pkg_config() {
-    for program in train infer; do
+    for program in train infer generate; do
         lines=$(sed -n '/^int main/,/^}/p' "$source/tests/install/consumer/$program.c" | grep -c '^    ')
         [ "$lines" -le 10 ] || fail "$program.c has $lines lines; a stranger should need no more than ten"
     done
-    for program in consumer train infer; do
+    for program in consumer train infer generate; do
         file=$source/tests/install/consumer/$program.c
         # shellcheck disable=SC2046
         $cc "$file" -o "$root/${program}_shared" $(pkg-config --cflags --libs plimsoll) "-Wl,-rpath,$lib"
@@ -180,6 +190,8 @@ test_pkg_config() {
     infer_as_it_goes_on "$root/train_shared" "$root/infer_shared"
     infer_as_it_goes_on "$root/train_shared" "$root/infer_static"
     use_what_was_trained "$root/train_shared"
+    generate_as_the_command "$root/generate_shared"
+    generate_as_the_command "$root/generate_static"
 }
 
 test_cmake() {
