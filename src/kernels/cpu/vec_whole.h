@@ -33,8 +33,8 @@ PL_V_INLINE void pl_v_store_u8(uint8_t *p, pl_vi n)
 #if defined(PL_LEVEL_avx512)
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8((__m512i)n));
 #elif defined(PL_LEVEL_avx2)
-    __m128i words = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)n), _mm256_extracti128_si256((__m256i)n, 1));
-    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(words, words));
+    __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)n), _mm256_extracti128_si256((__m256i)n, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(packed, packed));
 #else
     for (int i = 0; i < PL_VW; i++) p[i] = (uint8_t)n[i];
 #endif
@@ -45,8 +45,8 @@ PL_V_INLINE void pl_v_store_u16(uint16_t *p, pl_vi n)
 #if defined(PL_LEVEL_avx512)
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16((__m512i)n));
 #elif defined(PL_LEVEL_avx2)
-    __m128i words = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)n), _mm256_extracti128_si256((__m256i)n, 1));
-    _mm_storeu_si128((__m128i *)(void *)p, words);
+    __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)n), _mm256_extracti128_si256((__m256i)n, 1));
+    _mm_storeu_si128((__m128i *)(void *)p, packed);
 #else
     for (int i = 0; i < PL_VW; i++) p[i] = (uint16_t)n[i];
 #endif
