@@ -58,7 +58,7 @@ say "Planned, and measured"
 sed -n '/planned  *measured/,/^As planned/p' "$out/chat.txt"
 grep -q '^As planned, to the byte' "$out/chat.txt"
 
-say "A longer prompt, and and 64 tokens that go on from it (plimsoll generate)"
+say "A longer prompt, and 64 tokens that go on from it (plimsoll generate)"
 head -c 4000 docs/memory.md >"$out/prompt.txt"
 "$plimsoll" generate "$model" "@$out/prompt.txt" --tokens 64 --temperature 0 --sequence 2048 2>&1 >/dev/null |
     grep ' tok/s'

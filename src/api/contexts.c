@@ -83,7 +83,7 @@ static double node_seconds(const looking *l, const pl_graph *g, const pl_node *n
     return pl_op_is_outside(n->op) ? 0 : fmax(computing, cost.bytes / l->rates.bytes) / REACHED + CALL_SECONDS;
 }
 
-/* Of one run of the program. */
+/* One run of the program. */
 static double seconds_of(const looking *l, const pl_plan *p, const char *program)
 {
     const pl_graph *g = p->graph;

@@ -39,7 +39,7 @@ static void read_processor(const char *root, pl_machine *m)
     pl_procfile_close(&f);
 }
 
-/* Of a core that is idle /proc/cpuinfo tells a low clock. */
+/* /proc/cpuinfo gives a low clock for a core that is idle. */
 static void read_clock(const char *root, pl_machine *m)
 {
     char path[PATH_BYTES], text[64];

@@ -20,7 +20,7 @@ typedef struct pl_machine_file {
     double f32_operations, bf16_operations, memory_bytes;
 } pl_machine_file;
 
-/* Of this machine, without rates. */
+/* Describes this machine, without rates. */
 pl_status pl_machine_file_fill(pl_machine_file *, pl_error *);
 void pl_machine_file_print(const pl_machine_file *, pl_str *);
 /* name: of the file, for sentences. PL_E_DATA. */

@@ -98,8 +98,8 @@ double pl_calibration_seconds(pl_calibration *, const pl_graph *, const pl_node 
  * it, so it comes first. PL_E_NOMEM. */
 pl_status pl_calibration_find_rates(pl_calibration *, const pl_graph *, pl_error *);
 pl_rates pl_calibration_rates(const pl_calibration *); /* zeros: not found */
-/* For who measures nothing: the rates that are in the table. False: there is none of f32, or none of memory
- * that was measured on a quiet machine. */
+/* Takes the rates from the table, without measuring any. False: the table lacks that of f32, or that of memory
+ * measured on a quiet machine. */
 bool pl_calibration_recall_rates(pl_calibration *);
 /* Has the team its cores to itself just now? A look of some hundredths of a second. */
 bool pl_calibration_is_quiet(const pl_calibration *);

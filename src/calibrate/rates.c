@@ -219,8 +219,8 @@ pl_status pl_calibration_find_rates(pl_calibration *c, const pl_graph *g, pl_err
     return find_bytes(c, err);
 }
 
-/* What others slowed down while it was measured is not known. Of operations a thread's own time told, which others do
- * not slow down. */
+/* A rate of memory that other processes slowed down while it was measured is not used. Operations were timed by the
+ * thread's own clock, which other processes do not slow down. */
 static double recall(pl_calibration *c, const char *key, bool may_be_disturbed)
 {
     const pl_calibration_entry *e = is_there(c, key) ? pl_calibration_find(c, key) : NULL;

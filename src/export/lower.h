@@ -16,7 +16,7 @@ typedef struct pl_lower_row {
 #include "export/lowerings.def"
 #undef PL_LOWER_ROW
 
-/* Of causal attention over so many tokens. */
+/* The mask of causal attention over so many tokens. */
 typedef struct pl_lower_mask {
     const char *name; /* NULL: there is none yet */
     int64_t tokens, window;

@@ -15,7 +15,7 @@ typedef struct pl_prompt_cache {
     pl_file_writer file;
 } pl_prompt_cache;
 
-/* Of the tokens that the file holds, so many at the beginning of these are in the caches then. PL_E_DATA: the file is
+/* Fills the caches from the file; `cached`: how many of the first of these ids they then hold. PL_E_DATA: the file is
  * damaged, or another model's, or of other settings; PL_E_STORAGE. */
 pl_status pl_prompt_cache_read(pl_prompt_cache *, pl_session *, const uint32_t *id, size_t count, size_t *cached,
                                pl_error *);

@@ -50,7 +50,7 @@ typedef struct scoring {
 
 /* ---- through the model ---- */
 
-/* Targets of the piece from `start` on: the tokens at the places from `judged` on, each told by the one before it.
+/* Targets of the piece from `start` on: the tokens at the places from `judged` on, each predicted from those before it.
  * Places before `from` were there before: the last piece of a full window begins earlier, and writes them again. */
 static void set_targets(scoring *g, uint64_t start, uint64_t from, uint64_t judged, uint64_t count)
 {

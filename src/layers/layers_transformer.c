@@ -132,7 +132,7 @@ static void project_each(const block *b, pl_id x, pl_attention_args *a)
     a->v = project(b, x, &t->value, key_heads);
 }
 
-/* Of a window only what the queries that come at once see is kept, in a ring. */
+/* With a window the cache is a ring, which keeps what the queries that come at once can see. */
 static int64_t places_of(const block *b)
 {
     const int64_t seen = b->attention->window + b->t->cached_rows - 1;

@@ -173,7 +173,7 @@ static pl_status check_tree(const making *m, const json_t *tree, pl_error *err)
     return PL_OK;
 }
 
-/* Without what the template puts behind a text. */
+/* Without what the template puts after a text. */
 static pl_status encode(making *m, id_list *into, const json_t *prompt, const json_t *choice, pl_error *err)
 {
     uint32_t after;

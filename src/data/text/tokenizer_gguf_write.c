@@ -153,7 +153,7 @@ typedef struct scored {
     float score;
 } scored;
 
-/* Of pairs that make the same token that with the lower ids goes first, as in transformers' converter. */
+/* Where two pairs make the same token, the one with the lower ids goes first, as in transformers' converter. */
 static int by_score(const void *left, const void *right)
 {
     const scored *a = left, *b = right;
