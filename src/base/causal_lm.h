@@ -2,9 +2,9 @@
  * people's models are cases of. Read from the headers of its files (pretrained/), built by models/decoder.c.
  *
  *   x = embedding_scale·E[token] (+ P[position] where positions are a table)
- *   block: a = N1(x); q, k, v = Wq·a, Wk·a, Wv·a (+ biases); q, k = Nq(q), Nk(k) where has_qk_norm; then rotary
+ *   block: a = N1(x), or x; q, k, v = Wq·a, Wk·a, Wv·a (+ biases); q, k = Nq(q), Nk(k) where has_qk_norm; then rotary
  *          positions; y = Wo·attention; y = P1(y) where has_post_norms; x += y;
- *          m = N2(x); y = Wd(act(Wg·m)·(Wu·m)) where is_gated, else Wd·act(Wu·m); y = P2(y); x += y
+ *          m = N2(x), or x; y = Wd(act(Wg·m)·(Wu·m)) where is_gated, else Wd·act(Wu·m); y = P2(y); x += y
  *   logits = cap(Wh·Nf(x)), Wh = E where is_tied; cap(z) = c·tanh(z/c) where c is not 0
  *
  * Attention: head j reads key head floor(j·key_heads/heads); scores are capped before the mask; position t sees u ≤ t,
@@ -59,18 +59,27 @@ typedef struct pl_causal_lm_block {
     int64_t window; /* tokens that a token sees, itself among them; 0: all before it */
 } pl_causal_lm_block;
 
+/* What a family is, whatever its models say. */
+typedef struct pl_causal_lm_form {
+    bool is_layer_norm;     /* norms are layer norms, with biases; else root mean square norms (a gain of 1 + w is added
+                               up when weights are read) */
+    bool has_post_norms;    /* P1, P2 */
+    bool lacks_pre_norms;   /* N1, N2: there are only those after a sublayer */
+    bool has_qk_norm;       /* of each head, one gain for all of them */
+    bool has_joint_qk_norm; /* ... of all heads together */
+    bool is_gated;
+    bool has_position_table; /* [context, width] */
+} pl_causal_lm_form;
+
 typedef struct pl_causal_lm {
     char family[PL_CAUSAL_LM_FAMILY_BYTES]; /* "llama", "qwen2", … */
     int64_t width, layers, heads, key_heads, head_width, inner, vocab;
-    int64_t context;    /* tokens that it was made for */
-    bool is_layer_norm; /* norms are layer norms, with biases; else root mean square norms (a gain of 1 + w is added up
-                           when weights are read) */
+    int64_t context; /* tokens that it was made for */
+    pl_causal_lm_form form;
     double norm_eps;
-    bool has_post_norms, has_qk_norm;
     bool has_query_bias; /* of q, k, v */
     bool has_output_bias, has_inner_bias;
-    bool is_gated, is_tied;
-    bool has_position_table; /* [context, width] */
+    bool is_tied;
     pl_activation activation;
     double embedding_scale, attention_scale; /* 1: none; multiplies q·k */
     double attention_cap, output_cap;        /* 0: none */

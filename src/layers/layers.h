@@ -112,6 +112,8 @@ typedef struct pl_transformer {
     /* Norms of what attention and the feed-forward layer add, and of each head of queries and keys before they are
      * turned, one gain for all heads; NULL: none. */
     const char *attention_norm, *feed_forward_norm, *query_norm, *key_norm;
+    bool lacks_input_norms; /* what comes to each is not normed */
+    bool norms_all_heads;   /* one norm over all heads of queries, and one over those of keys */
 
     pl_projection query, key, value; /* query alone: one matrix makes all three, rows: query, key, value */
     pl_projection output;            /* weight NULL: none, heads are added as they are */

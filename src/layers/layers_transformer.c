@@ -85,6 +85,7 @@ static pl_id rotate(const block *b, pl_id x, int64_t heads, int64_t rotated)
 static pl_id norm_heads(const block *b, pl_id x, int64_t heads, const char *name)
 {
     if (!name || b->n->b.status != PL_OK) return x;
+    if (b->t->norms_all_heads) return norm(b, x, name);
     const pl_shape whole = b->n->b.graph->value[x].shape;
     pl_shape apart = whole;
     apart.rank = 4, apart.dim[2] = heads, apart.dim[3] = head_width_of(b->t);
@@ -271,7 +272,7 @@ static pl_id sublayer(const block *b, const char *scope, sublayer_of *layer, pl_
 {
     pl_builder_enter(&b->n->b, "%s", scope);
     if (added)
-        x = pl_net_add(b->n, x, norm(b, layer(b, norm(b, x, name), PL_NONE), added));
+        x = pl_net_add(b->n, x, norm(b, layer(b, b->t->lacks_input_norms ? x : norm(b, x, name), PL_NONE), added));
     else
         x = b->t->is_post_norm ? norm(b, layer(b, x, x), name) : layer(b, norm(b, x, name), x);
     pl_builder_leave(&b->n->b);

@@ -34,7 +34,10 @@ static pl_projection projection(bool has_bias, const char *weight, const char *b
 }
 #define PROJECTION(name, has_bias) projection(has_bias, name ".weight", name ".bias")
 
-static pl_norm norm_of(const pl_causal_lm *m) { return (pl_norm){.is_rms = !m->is_layer_norm, .eps = m->norm_eps}; }
+static pl_norm norm_of(const pl_causal_lm *m)
+{
+    return (pl_norm){.is_rms = !m->form.is_layer_norm, .eps = m->norm_eps};
+}
 
 static int64_t rows_of_prefill(const decoder *d)
 {
@@ -58,11 +61,13 @@ static pl_transformer block_of(const decoder *d)
                         .key_heads = m->key_heads,
                         .norm = norm_of(m),
                         .norm1 = "input_layernorm",
-                        .norm2 = m->has_post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm",
-                        .attention_norm = m->has_post_norms ? "post_attention_layernorm" : NULL,
-                        .feed_forward_norm = m->has_post_norms ? "post_feedforward_layernorm" : NULL,
-                        .query_norm = m->has_qk_norm ? "self_attn.q_norm" : NULL,
-                        .key_norm = m->has_qk_norm ? "self_attn.k_norm" : NULL,
+                        .norm2 = m->form.has_post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm",
+                        .attention_norm = m->form.has_post_norms ? "post_attention_layernorm" : NULL,
+                        .feed_forward_norm = m->form.has_post_norms ? "post_feedforward_layernorm" : NULL,
+                        .query_norm = m->form.has_qk_norm ? "self_attn.q_norm" : NULL,
+                        .lacks_input_norms = m->form.lacks_pre_norms,
+                        .norms_all_heads = m->form.has_joint_qk_norm,
+                        .key_norm = m->form.has_qk_norm ? "self_attn.k_norm" : NULL,
                         .query = PROJECTION("self_attn.q_proj", m->has_query_bias),
                         .key = PROJECTION("self_attn.k_proj", m->has_query_bias),
                         .value = PROJECTION("self_attn.v_proj", m->has_query_bias),
@@ -77,9 +82,9 @@ static pl_transformer block_of(const decoder *d)
                         .shares_cache = true,
                         .up = PROJECTION("mlp.up_proj", m->has_inner_bias),
                         .down = PROJECTION("mlp.down_proj", m->has_inner_bias),
-                        .is_gated = m->is_gated,
+                        .is_gated = m->form.is_gated,
                         .activation = m->activation};
-    if (m->is_gated) t.gate = PROJECTION("mlp.gate_proj", m->has_inner_bias);
+    if (m->form.is_gated) t.gate = PROJECTION("mlp.gate_proj", m->has_inner_bias);
     return t;
 }
 
@@ -95,7 +100,7 @@ static pl_id embed(const decoder *d, pl_id tokens)
     pl_builder_enter(&n->b, "embedding");
     a.tokens = tokens, a.window = 1;
     a.table = table(d, d->lm->vocab, "model.embed_tokens.weight");
-    if (d->lm->has_position_table) {
+    if (d->lm->form.has_position_table) {
         a.positions = table(d, d->lm->context, PLACES);
         if (d->language.generating) a.position = n->input[PL_INPUT_POSITION];
     }

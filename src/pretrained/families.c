@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SILU .activation_key = "hidden_act", .activation = "silu", .is_gated = true
+#define SILU .activation_key = "hidden_act", .activation = "silu", .form.is_gated = true
 #define GEMMA                                                                                                          \
-    .head_width = 256, .eps = 1e-6, .is_tied = true, .adds_one = true, .is_gated = true, .scales_embedding = true,     \
-    .query_bias = PL_BIAS_OPTION, .output_bias = PL_BIAS_OPTION, .activation = "gelu_pytorch_tanh"
+    .head_width = 256, .eps = 1e-6, .is_tied = true, .adds_one = true, .form.is_gated = true,                          \
+    .scales_embedding = true, .query_bias = PL_BIAS_OPTION, .output_bias = PL_BIAS_OPTION,                             \
+    .activation = "gelu_pytorch_tanh"
 
 static const pl_lm_family families[] = {
     {.name = "llama",
@@ -71,7 +72,7 @@ static const pl_lm_family families[] = {
      .window = 4096,
      .theta = 1e4,
      .eps = 1e-6,
-     .has_qk_norm = true,
+     .form.has_qk_norm = true,
      .query_bias = PL_BIAS_OPTION,
      .output_bias = PL_BIAS_OPTION,
      .window_rule = PL_WINDOW_FROM_LAYER,
@@ -121,7 +122,7 @@ static const pl_lm_family families[] = {
      .layers = 26,
      .heads = 8,
      .key_heads = 4,
-     .has_post_norms = true,
+     .form.has_post_norms = true,
      .attention_cap = 50,
      .output_cap = 30,
      .window = 4096,
@@ -142,8 +143,8 @@ static const pl_lm_family families[] = {
      .key_heads = 4,
      .context = 131072,
      .theta = 1e6,
-     .has_post_norms = true,
-     .has_qk_norm = true,
+     .form.has_post_norms = true,
+     .form.has_qk_norm = true,
      .output_cap = -1,
      .window = 4096,
      .window_rule = PL_WINDOW_PATTERN,
@@ -152,6 +153,24 @@ static const pl_lm_family families[] = {
      .has_scalar = true,
      .has_local_rope = true,
      .activation_key = "hidden_activation"},
+    {.name = "olmo2",
+     .class_name = "Olmo2ForCausalLM",
+     .arch = "olmo2",
+     .vocab = 50304,
+     .width = 4096,
+     .inner = 11008,
+     .layers = 32,
+     .heads = 32,
+     .context = 2048,
+     .theta = 1e4,
+     .eps = 1e-5,
+     .form.has_post_norms = true,
+     .form.lacks_pre_norms = true,
+     .form.has_qk_norm = true,
+     .form.has_joint_qk_norm = true,
+     .query_bias = PL_BIAS_OPTION,
+     .output_bias = PL_BIAS_OPTION,
+     SILU},
     {.name = "gpt2",
      .class_name = "GPT2LMHeadModel",
      .arch = "gpt2",
@@ -163,8 +182,8 @@ static const pl_lm_family families[] = {
      .theta = 1e4,
      .eps = 1e-5,
      .is_tied = true,
-     .is_layer_norm = true,
-     .has_position_table = true,
+     .form.is_layer_norm = true,
+     .form.has_position_table = true,
      .is_fused_in_gguf = true,
      .query_bias = PL_BIAS_ALWAYS,
      .output_bias = PL_BIAS_ALWAYS,
@@ -215,14 +234,10 @@ const char *pl_lm_family_names(char *text, size_t room)
 
 void pl_lm_begin(pl_causal_lm *m, const pl_lm_family *f)
 {
-    *m = (pl_causal_lm){.is_layer_norm = f->is_layer_norm,
-                        .has_post_norms = f->has_post_norms,
-                        .has_qk_norm = f->has_qk_norm,
+    *m = (pl_causal_lm){.form = f->form,
                         .has_query_bias = f->query_bias == PL_BIAS_ALWAYS,
                         .has_output_bias = f->output_bias == PL_BIAS_ALWAYS,
                         .has_inner_bias = f->inner_bias == PL_BIAS_ALWAYS,
-                        .is_gated = f->is_gated,
-                        .has_position_table = f->has_position_table,
                         .embedding_scale = 1};
     snprintf(m->family, sizeof m->family, "%s", f->name);
 }

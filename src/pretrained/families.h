@@ -34,7 +34,8 @@ typedef struct pl_lm_family {
     double theta, eps;
     bool is_tied;
     /* of all its models */
-    bool is_layer_norm, adds_one, has_post_norms, has_qk_norm, is_gated, has_position_table, scales_embedding;
+    pl_causal_lm_form form;
+    bool adds_one, scales_embedding;
     bool is_fused;         /* in folders */
     bool is_fused_in_gguf; /* or not: both are met */
     bool is_permuted;      /* rows of Wq, Wk in GGUF: a pair's two rows are neighbours */

@@ -125,7 +125,8 @@ static void read_sizes(reading *r)
     m->heads = whole(r, "attention.head_count", PL_LM_HEADS_MAX, 0);
     m->key_heads = whole(r, "attention.head_count_kv", PL_LM_HEADS_MAX, m->heads);
     m->head_width = whole(r, "attention.key_length", 2 * PL_ROPE_PAIRS_MAX, m->width / m->heads);
-    m->norm_eps = real(r, m->is_layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", NAN);
+    m->norm_eps =
+        real(r, m->form.is_layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", NAN);
     if (r->family->unscaled_layers == m->layers) m->attention_scale = 1 / sqrt((double)(m->width / m->heads));
     if (r->family->attention_cap > 0) m->attention_cap = real(r, "attn_logit_softcapping", r->family->attention_cap);
     if (r->family->output_cap != 0)
@@ -193,7 +194,7 @@ static void read_layers(reading *r)
     if (f->window_rule == PL_WINDOW_ALL || f->window_rule == PL_WINDOW_PATTERN) read_windows(r);
     for (int64_t i = 0; i < r->m->layers; i++) {
         pl_causal_lm_block *b = &r->m->block[i];
-        b->has_rope = !f->has_position_table && !(f->may_lack_rope && (i + 1) % 4 == 0);
+        b->has_rope = !f->form.has_position_table && !(f->may_lack_rope && (i + 1) % 4 == 0);
         b->rope = f->has_local_rope && b->window > 0;
     }
 }
@@ -298,7 +299,7 @@ pl_status pl_gguf_model_read(const pl_gguf *g, const pl_model_file *file, const 
     refuse_unsupported(&r);
     read_tensors(&r);
     read_layers(&r);
-    if (!r.family->has_position_table) read_ropes(&r);
+    if (!r.family->form.has_position_table) read_ropes(&r);
     (void)pl_lm_set_activation(m, r.family, r.family->activation);
     read_tokens(&r, d);
     pl_lm_finish(m, r.family);

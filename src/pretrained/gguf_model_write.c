@@ -75,8 +75,9 @@ static void write_sizes(writing *w)
     put_whole(w, "feed_forward_length", m->inner);
     put_whole(w, "attention.head_count", m->heads);
     put_whole(w, "attention.head_count_kv", m->key_heads);
-    put_real(w, m->is_layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", m->norm_eps);
-    if (m->has_position_table) return;
+    put_real(w, m->form.is_layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+             m->norm_eps);
+    if (m->form.has_position_table) return;
     put_whole(w, "attention.key_length", m->head_width);
     put_whole(w, "attention.value_length", m->head_width);
     put_whole(w, "rope.dimension_count", m->head_width);
@@ -146,7 +147,7 @@ static void write_windows(writing *w)
 static void check_layers(writing *w)
 {
     for (int64_t i = 0; i < w->m->layers; i++) {
-        const bool usual = !w->m->has_position_table && !(w->family->may_lack_rope && (i + 1) % 4 == 0);
+        const bool usual = !w->m->form.has_position_table && !(w->family->may_lack_rope && (i + 1) % 4 == 0);
         if (w->m->block[i].has_rope == usual) continue;
         pl_problems_add(&w->problems, "block %" PRId64 " %s rotary positions, which has no place there", i,
                         usual ? "lacks" : "has");
@@ -210,6 +211,6 @@ pl_status pl_gguf_model_write(const pl_pretrained *p, pl_encoding matrices, pl_g
     check_activation(&w);
     write_windows(&w);
     check_layers(&w);
-    if (!p->model.has_position_table) write_ropes(&w);
+    if (!p->model.form.has_position_table) write_ropes(&w);
     return pl_problems_fail(&w.problems, PL_E_UNSUPPORTED, p->path, "this model cannot be written as GGUF", err);
 }

@@ -176,7 +176,7 @@ static void read_options(reading *r)
     if (!activation || !pl_lm_set_activation(m, f, activation))
         pl_problems_add(&r->problems, "%s \"%.40s\" is not supported", f->activation_key,
                         activation ? activation : "?");
-    m->norm_eps = real(r, r->config, f->is_layer_norm ? "layer_norm_epsilon" : "rms_norm_eps", f->eps);
+    m->norm_eps = real(r, r->config, f->form.is_layer_norm ? "layer_norm_epsilon" : "rms_norm_eps", f->eps);
     m->is_tied = flag(r, "tie_word_embeddings", f->is_tied);
     m->attention_scale = attention_scale(r);
     m->attention_cap = cap(r, "attn_logit_softcapping", f->attention_cap);
@@ -223,7 +223,7 @@ static bool is_windowed(reading *r, int64_t i, bool has_rope)
 static bool has_rope(reading *r, int64_t i)
 {
     const json_t *list = json_object_get(r->config, "no_rope_layers");
-    if (!r->family->may_lack_rope) return !r->family->has_position_table;
+    if (!r->family->may_lack_rope) return !r->family->form.has_position_table;
     if (json_array_size(list)) return is_on(json_array_get(list, (size_t)i));
     return (i + 1) % whole(r, "no_rope_layer_interval", NULL, 1 << 20, 4) != 0;
 }
@@ -371,7 +371,7 @@ static pl_status read_config(reading *r, const char *path, const json_t *root, p
     read_sizes(r);
     read_options(r);
     read_layers(r);
-    if (!r->family->has_position_table) read_ropes(r);
+    if (!r->family->form.has_position_table) read_ropes(r);
     pl_lm_finish(r->m, r->family);
     pl_lm_check(r->m, &r->problems);
     return pl_problems_fail(&r->problems, PL_E_UNSUPPORTED, path, "this model cannot be used", err);

@@ -71,14 +71,14 @@ static void put_cap(writing *w, const char *key, double cap)
 static void put_sizes(writing *w)
 {
     const pl_causal_lm *m = w->m;
-    const bool is_gpt2 = m->has_position_table;
+    const bool is_gpt2 = m->form.has_position_table;
     pl_json_kv_int(&w->j, "vocab_size", m->vocab);
     pl_json_kv_int(&w->j, is_gpt2 ? "n_embd" : "hidden_size", m->width);
     pl_json_kv_int(&w->j, is_gpt2 ? "n_layer" : "num_hidden_layers", m->layers);
     pl_json_kv_int(&w->j, is_gpt2 ? "n_head" : "num_attention_heads", m->heads);
     pl_json_kv_int(&w->j, is_gpt2 ? "n_inner" : "intermediate_size", m->inner);
     pl_json_kv_int(&w->j, is_gpt2 ? "n_positions" : "max_position_embeddings", m->context);
-    put_real(w, m->is_layer_norm ? "layer_norm_epsilon" : "rms_norm_eps", m->norm_eps);
+    put_real(w, m->form.is_layer_norm ? "layer_norm_epsilon" : "rms_norm_eps", m->norm_eps);
     pl_json_kv_bool(&w->j, "tie_word_embeddings", m->is_tied);
     pl_json_kv_string(&w->j, w->f->activation_key, w->f->activation);
     if (is_gpt2) return;
@@ -178,7 +178,7 @@ static void put_scaling(writing *w, const pl_rope_scaling *s)
 static void put_rope(writing *w)
 {
     const pl_rope_scaling *s = w->m->rope;
-    if (w->m->has_position_table) return;
+    if (w->m->form.has_position_table) return;
     if (s->divisors &&
         (s->kind != PL_ROPE_DEFAULT || w->f->has_local_rope || !find_llama3(s, w->m->head_width / 2, &w->llama3)))
         pl_problems_add(&w->problems, "rope_freqs.weight holds divisors that are not those of llama3's rule");

@@ -16,9 +16,12 @@ typedef enum need {
     ALWAYS,
     NEVER,
     LAYER_NORM,
+    PRE_NORMS,
     POST_NORMS,
+    BOTH_NORMS,
     NO_POST_NORMS,
     QK_NORM,
+    JOINT_QK_NORM,
     GATED,
     TABLE,
     UNTIED,
@@ -47,7 +50,7 @@ static const row outer_rows[] = {
 };
 
 static const row block_rows[] = {
-    {"input_layernorm", ONE, WIDTH, ALWAYS, LAYER_NORM, .is_norm = true, .gpt2 = "ln_1", .gguf = "attn_norm"},
+    {"input_layernorm", ONE, WIDTH, PRE_NORMS, LAYER_NORM, .is_norm = true, .gpt2 = "ln_1", .gguf = "attn_norm"},
     {"self_attn.q_proj", QUERIES, WIDTH, ALWAYS, QUERY_BIAS, .is_rotary = true, .gpt2 = "attn.c_attn",
      .gpt2_part = QUERY_PART, .gguf = "attn_q", .fused = "self_attn.qkv_proj", .fused_gguf = "attn_qkv",
      .part = QUERY_PART},
@@ -58,11 +61,13 @@ static const row block_rows[] = {
      .gguf = "attn_v", .fused = "self_attn.qkv_proj", .fused_gguf = "attn_qkv", .part = VALUE_PART},
     {"self_attn.q_norm", ONE, HEAD, QK_NORM, NEVER, .is_norm = true, .gguf = "attn_q_norm"},
     {"self_attn.k_norm", ONE, HEAD, QK_NORM, NEVER, .is_norm = true, .gguf = "attn_k_norm"},
+    {"self_attn.q_norm", ONE, QUERIES, JOINT_QK_NORM, NEVER, .is_norm = true, .gguf = "attn_q_norm"},
+    {"self_attn.k_norm", ONE, KEYS, JOINT_QK_NORM, NEVER, .is_norm = true, .gguf = "attn_k_norm"},
     {"self_attn.o_proj", WIDTH, QUERIES, ALWAYS, OUTPUT_BIAS, .gpt2 = "attn.c_proj", .gguf = "attn_output"},
     {"post_attention_layernorm", ONE, WIDTH, NO_POST_NORMS, LAYER_NORM, .is_norm = true, .gpt2 = "ln_2",
      .gguf = "ffn_norm"},
     {"post_attention_layernorm", ONE, WIDTH, POST_NORMS, NEVER, .is_norm = true, .gguf = "post_attention_norm"},
-    {"pre_feedforward_layernorm", ONE, WIDTH, POST_NORMS, NEVER, .is_norm = true, .gguf = "ffn_norm"},
+    {"pre_feedforward_layernorm", ONE, WIDTH, BOTH_NORMS, NEVER, .is_norm = true, .gguf = "ffn_norm"},
     {"mlp.gate_proj", INNER, WIDTH, GATED, INNER_BIAS, .gguf = "ffn_gate", .fused = "mlp.gate_up_proj",
      .fused_gguf = "ffn_up", .part = GATE_PART},
     {"mlp.up_proj", INNER, WIDTH, ALWAYS, INNER_BIAS, .gpt2 = "mlp.c_fc", .gguf = "ffn_up", .fused = "mlp.gate_up_proj",
@@ -106,12 +111,15 @@ static bool has(const pl_causal_lm *m, need n)
 {
     const bool answers[] = {[ALWAYS] = true,
                             [NEVER] = false,
-                            [LAYER_NORM] = m->is_layer_norm,
-                            [POST_NORMS] = m->has_post_norms,
-                            [NO_POST_NORMS] = !m->has_post_norms,
-                            [QK_NORM] = m->has_qk_norm,
-                            [GATED] = m->is_gated,
-                            [TABLE] = m->has_position_table,
+                            [LAYER_NORM] = m->form.is_layer_norm,
+                            [POST_NORMS] = m->form.has_post_norms,
+                            [NO_POST_NORMS] = !m->form.has_post_norms,
+                            [PRE_NORMS] = !m->form.lacks_pre_norms,
+                            [BOTH_NORMS] = m->form.has_post_norms && !m->form.lacks_pre_norms,
+                            [QK_NORM] = m->form.has_qk_norm && !m->form.has_joint_qk_norm,
+                            [JOINT_QK_NORM] = m->form.has_joint_qk_norm,
+                            [GATED] = m->form.is_gated,
+                            [TABLE] = m->form.has_position_table,
                             [UNTIED] = !m->is_tied,
                             [QUERY_BIAS] = m->has_query_bias,
                             [OUTPUT_BIAS] = m->has_output_bias,
@@ -158,8 +166,8 @@ static bool begins_with(const char *text, const char *start) { return strncmp(te
 static mapping begin(pl_pretrained *p, bool is_gguf)
 {
     const pl_lm_family *f = p->gguf || !is_gguf || p->family->arch ? p->family : pl_lm_family_of_arch("llama");
-    mapping m = {.p = p, .family = f, .is_gguf = is_gguf, .is_gpt2 = f->is_layer_norm && !is_gguf};
-    m.prefix = !p->gguf ? find_prefix(p, f->is_layer_norm) : m.is_gpt2 ? "transformer." : "model.";
+    mapping m = {.p = p, .family = f, .is_gguf = is_gguf, .is_gpt2 = f->form.is_layer_norm && !is_gguf};
+    m.prefix = !p->gguf ? find_prefix(p, f->form.is_layer_norm) : m.is_gpt2 ? "transformer." : "model.";
     m.head = begins_with(m.prefix, "language_model.") ? "language_model.lm_head" : "lm_head";
     return m;
 }

@@ -89,17 +89,20 @@ static int64_t unrotated_of(const pl_causal_lm *m)
 static const char *positions_of(const pl_causal_lm *m)
 {
     static const char *const names[] = {"rotary", "rotary, linear", "rotary, llama3", "rotary, yarn"};
-    return m->has_position_table ? "a table" : m->rope[0].divisors ? "rotary, with divisors" : names[m->rope[0].kind];
+    return m->form.has_position_table ? "a table"
+           : m->rope[0].divisors      ? "rotary, with divisors"
+                                      : names[m->rope[0].kind];
 }
 
 static void say_form(const pl_causal_lm *m, pl_doc *d)
 {
-    say_words(d, "norm", "norms", m->is_layer_norm ? "layer_norm" : "rms_norm");
-    say_words(d, "activation", m->is_gated ? "activation, gated" : "activation", pl_activation_name(m->activation));
+    say_words(d, "norm", "norms", m->form.is_layer_norm ? "layer_norm" : "rms_norm");
+    say_words(d, "activation", m->form.is_gated ? "activation, gated" : "activation",
+              pl_activation_name(m->activation));
     say_words(d, "positions", "positions", positions_of(m));
     say_words(d, "output", "output layer", m->is_tied ? "the embedding" : "its own");
     if (windows_of(m)) say_size(d, "window_layers", "blocks that see a window of tokens only", windows_of(m));
-    if (unrotated_of(m) && !m->has_position_table)
+    if (unrotated_of(m) && !m->form.has_position_table)
         say_size(d, "unrotated_layers", "blocks without positions", unrotated_of(m));
 }
 

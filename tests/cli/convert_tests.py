@@ -376,7 +376,7 @@ def test_refused():
     refused(2, "has no place in a folder", "convert", folder, "x", "--encoding", "q4_0")
     refused(2, "MODEL and OUT are expected", "convert", folder)
     refused(2, "expects a size", "convert", folder, "x", "--shard-size", "many")
-    refused(4, "no such folder or file", "convert", "nowhere/at/all", "x.gguf")
+    refused(2, "there is no such file or folder", "convert", "nowhere/at/all", "x.gguf")
     refused(5, "nowhere", "convert", folder, "nowhere/x.gguf")
     with open("there.gguf", "rb") as file:
         data = file.read()

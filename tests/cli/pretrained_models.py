@@ -17,12 +17,13 @@ FAMILIES = {
                "window_every": 2, "scalar": 12},
     "gemma3_text": {"tied": True, "one": True, "post": True, "qk_norm": True, "act": "gelu_tanh", "scaled": True,
                     "window_every": 6, "scalar": 12, "theta": 1e6, "local_theta": 1e4},
+    "olmo2": {"post": True, "only_post": True, "joint_qk_norm": True},
     "phi3": {"fused": True},
     "gpt2": {"layer_norm": True, "table": True, "act": "gelu_tanh", "tied": True, "plain": True},
 }
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM",
            "qwen3": "Qwen3ForCausalLM", "smollm3": "SmolLM3ForCausalLM", "gemma": "GemmaForCausalLM",
-           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
+           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "phi3": "Phi3ForCausalLM",
            "gpt2": "GPT2LMHeadModel"}
 
 
@@ -93,10 +94,12 @@ class Model:
             self.draw("model.embed_positions.weight", self.context, d, scale=0.5)
         for i in range(self.layers):
             at = f"model.layers.{i}."
-            self.draw_norm(at + "input_layernorm", d)
+            if not o.get("only_post"):
+                self.draw_norm(at + "input_layernorm", d)
             self.draw_norm(at + "post_attention_layernorm", d)
             if o.get("post"):
-                self.draw_norm(at + "pre_feedforward_layernorm", d)
+                if not o.get("only_post"):
+                    self.draw_norm(at + "pre_feedforward_layernorm", d)
                 self.draw_norm(at + "post_feedforward_layernorm", d)
             bias = all_bias or bool(o.get("query_bias"))
             self.draw_linear(at + "self_attn.q_proj", q, d, bias)
@@ -106,6 +109,9 @@ class Model:
             if o.get("qk_norm"):
                 self.draw_norm(at + "self_attn.q_norm", self.head_width)
                 self.draw_norm(at + "self_attn.k_norm", self.head_width)
+            if o.get("joint_qk_norm"):
+                self.draw_norm(at + "self_attn.q_norm", q)
+                self.draw_norm(at + "self_attn.k_norm", k)
             if not o.get("plain"):
                 self.draw_linear(at + "mlp.gate_proj", self.inner, d, False)
             self.draw_linear(at + "mlp.up_proj", self.inner, d, all_bias)
@@ -121,6 +127,8 @@ class Model:
         return [sum(a * b for a, b in zip(row, x)) + c for row, c in zip(self.w[name + ".weight"], bias)]
 
     def norm(self, name, x):
+        if name + ".weight" not in self.w:
+            return x
         gain = [g + 1 if self.o.get("one") else g for g in self.w[name + ".weight"][0]]
         if self.o.get("layer_norm"):
             mean = sum(x) / len(x)
@@ -130,7 +138,7 @@ class Model:
         return [v * scale * g for v, g in zip(x, gain)]
 
     def eps(self):
-        return 1e-5 if self.family in ("gpt2", "phi3") else 1e-6
+        return 1e-5 if self.family in ("gpt2", "phi3", "olmo2") else 1e-6
 
     def activate(self, z):
         if self.o.get("act") == "gelu_tanh":
@@ -163,6 +171,8 @@ class Model:
         for t, x in enumerate(rows):
             for which, to in parts.items():
                 y = self.multiply(at + which + "_proj", x)
+                if which != "v" and self.o.get("joint_qk_norm"):
+                    y = self.norm(at + which + "_norm", y)
                 heads = [y[j:j + h] for j in range(0, len(y), h)]
                 if which != "v":
                     if self.o.get("qk_norm"):

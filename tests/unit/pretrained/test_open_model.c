@@ -61,7 +61,7 @@ static void test_hf_folder(void **state)
     assert_int_equal(m->head_width, TINY_HEAD_WIDTH);
     assert_int_equal(m->context, 128);
     assert_true(m->rope[0].theta == 5e5 && m->attention_scale == 0.25 && m->embedding_scale == 1);
-    assert_true(m->block[1].has_rope && m->block[1].window == 0 && !m->is_tied && m->is_gated);
+    assert_true(m->block[1].has_rope && m->block[1].window == 0 && !m->is_tied && m->form.is_gated);
     assert_int_equal(d->bos, 1);
     assert_int_equal(d->eos, 2);
     assert_int_equal(d->pad, PL_PRETRAINED_NO_TOKEN);
