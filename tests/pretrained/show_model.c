@@ -46,8 +46,9 @@ static void print_model(pl_json *j, const pl_causal_lm *m)
 #define REAL(name) pl_json_kv_double(j, #name, m->name)
 #define BOOL(name) pl_json_kv_bool(j, #name, m->name)
     INT(width), INT(layers), INT(heads), INT(key_heads), INT(head_width), INT(inner), INT(vocab), INT(context);
-    BOOL(is_layer_norm), BOOL(has_post_norms), BOOL(has_qk_norm), BOOL(has_query_bias), BOOL(has_output_bias);
-    BOOL(has_inner_bias), BOOL(is_gated), BOOL(is_tied), BOOL(has_position_table);
+#define FORM(name) pl_json_kv_bool(j, #name, m->form.name)
+    FORM(is_layer_norm), FORM(has_post_norms), FORM(has_qk_norm), BOOL(has_query_bias), BOOL(has_output_bias);
+    BOOL(has_inner_bias), FORM(is_gated), BOOL(is_tied), FORM(has_position_table);
     REAL(norm_eps), REAL(embedding_scale), REAL(attention_scale), REAL(attention_cap), REAL(output_cap);
     print_blocks(j, m);
 }
