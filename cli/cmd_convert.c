@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "load.h"
 #include "format.h"
 #include "out.h"
 
@@ -130,8 +131,10 @@ static int run(const pl_cli_command *command, int argc, char **argv)
         const int code = pl_cli_read_size(command->name, "--shard-size", a.value[SHARD_SIZE], &o.shard_bytes);
         if (code) return code;
     }
+    char model[PATH_MAX];
     pl_converted *x = NULL;
-    pl_status status = pl_convert(a.operand[0], a.operand[1], &o, &x, &err);
+    pl_status status = pl_cli_find_model(a.operand[0], model, &err);
+    if (status == PL_OK) status = pl_convert(model, a.operand[1], &o, &x, &err);
     if (status == PL_OK) status = tell(command, &a, x, &err);
     pl_converted_destroy(x);
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);

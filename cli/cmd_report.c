@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "load.h"
 #include "out.h"
 #include "progress.h"
 
@@ -33,10 +34,13 @@ static pl_status report(const pl_cli_arguments *a, pl_error *err)
 {
     const char *html = a->value[HTML];
     const pl_times_form form = html ? PL_TIMES_HTML : a->value[JSON] ? PL_TIMES_JSON : PL_TIMES_TEXT;
-    char *text = NULL;
+    char *text = NULL, found[PATH_MAX];
     size_t bytes = 0;
+    pl_error ignored = {0};
+    const bool is_download = a->operand_count == 1 && pl_cli_find_model(a->all[0], found, &ignored) == PL_OK;
+    const char *const model = found, *const *paths = is_download ? &model : (const char *const *)a->all;
     pl_status status =
-        pl_runs_report((const char *const *)a->all, a->operand_count, form, pl_terminal_columns(STDOUT_FILENO),
+        pl_runs_report(paths, a->operand_count, form, pl_terminal_columns(STDOUT_FILENO),
                        pl_is_terminal(STDOUT_FILENO) && pl_color_wanted(STDOUT_FILENO), &text, &bytes, err);
     if (status == PL_OK) status = pl_put_to(html, pl_page_save, text, bytes, err);
     pl_text_free(text);

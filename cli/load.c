@@ -78,9 +78,11 @@ static pl_status refuse_folder(const char *folder, int error, pl_error *err)
                             "the config file, or one of those folders, such as %s%s%s",
                             folder, folder, folder[strlen(folder) - 1] == '/' ? "" : "/", name);
     /* A disk that does not answer is not the user's mistake. */
-    return pl_cli_error(err, error == ENOENT || error == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
-                        "%s: is not a readable folder of a run (%s: %s); give a config file or such a folder", folder,
-                        PL_CLI_CONFIG_FILE, strerror(error));
+    return pl_cli_error(
+        err, error == ENOENT || error == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
+        "%s: is not a readable folder of a run (%s: %s), and has no config.json of a pretrained model; give a "
+        "config file or such a folder",
+        folder, PL_CLI_CONFIG_FILE, strerror(error));
 }
 
 /* The folder of a run stands for its config with that folder as run.out, unless --out names another one. */
@@ -121,7 +123,7 @@ static const char *find_hub(char path[PATH_MAX])
     return NULL;
 }
 
-static pl_status find_model(const char *name, char path[PATH_MAX], pl_error *err)
+pl_status pl_cli_find_model(const char *name, char path[PATH_MAX], pl_error *err)
 {
     char hub[PATH_MAX];
     return pl_model_find(name, find_hub(hub), path, PATH_MAX, err);
@@ -133,7 +135,7 @@ static pl_status find_source(pl_config *config, pl_error *err)
     char source[PATH_MAX], path[PATH_MAX];
     pl_status status = pl_cli_setting(config, "model", "source", source, sizeof source, err);
     if (status != PL_OK || !source[0] || strcmp(source, "none") == 0) return status;
-    status = find_model(source, path, err);
+    status = pl_cli_find_model(source, path, err);
     if (status != PL_OK || strcmp(source, path) == 0) return status;
     return pl_config_set(config, "model.source", path, "model.source", err);
 }
@@ -157,7 +159,7 @@ static pl_status load_path(pl_config *config, const char *path, pl_error *err)
     struct stat info;
     int known = stat(path, &info);
     if (known != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        const pl_status status = find_model(path, found, err);
+        const pl_status status = pl_cli_find_model(path, found, err);
         return status == PL_OK ? pl_config_load_file(config, found, err) : status;
     }
     if (known != 0 && errno == EIO)

@@ -21,6 +21,8 @@ void pl_cli_release(pl_cli_input *);
 /* Fails, with a sentence that says what to do, when there is no checkpoint in this folder (NULL: the run's).
  * may_be_seeded: the command has --seeded, too. */
 pl_status pl_cli_require_trained(const pl_cli_input *, const char *checkpoint, bool may_be_seeded, pl_error *);
+/* The path itself where something is there, else that of the download that a name on Hugging Face's hub means. */
+pl_status pl_cli_find_model(const char *name, char path[PATH_MAX], pl_error *);
 /* ---- files.c ---- */
 /* PL_E_USAGE when a file to be written is also read, written twice or the run's; in is as loaded. */
 pl_status pl_cli_check_words(const pl_cli_command *, const pl_cli_arguments *, pl_error *);

@@ -157,7 +157,7 @@ static pl_status method_of(pl_chat_run *r, const pl_chat_value *v, const pl_chat
     *out = undefined(name);
     if (!row) {
         if (pl_chat_is_listed(unsupported(v), name) || (name->count > 2 && memcmp(name->text, "__", 2) == 0))
-            return pl_chat_fail(r, PL_E_UNSUPPORTED, "the method or attribute `%.*s` is not supported",
+            return pl_chat_fail(r, PL_E_UNSUPPORTED, "the method or attribute \"%.*s\" is not supported",
                                 (int)name->count, name->text);
         return PL_OK;
     }

@@ -20,7 +20,7 @@ static pl_status find_name(pl_chat_run *r, const pl_chat_scope *scope, const pl_
         return PL_OK;
     }
     if (pl_chat_is_listed("self super varargs kwargs caller lipsum cycler joiner", name))
-        return pl_chat_fail(r, PL_E_UNSUPPORTED, "`%.*s` is not supported", (int)name->count, name->text);
+        return pl_chat_fail(r, PL_E_UNSUPPORTED, "\"%.*s\" is not supported", (int)name->count, name->text);
     *out = (pl_chat_value){.kind = PL_CHAT_UNDEFINED, .count = name->count, .text = name->text};
     return PL_OK;
 }
@@ -71,13 +71,13 @@ static pl_status bind(pl_chat_run *r, const pl_chat_row *row, const char *kind, 
         bool named = a->name[i].kind == PL_CHAT_STRING;
         int at = named ? parameter_of(row->parameters, &a->name[i]) : (int)i + 1;
         if (at == 0 || at > count || value[at].kind != PL_CHAT_ABSENT || (!named && *row->parameters == '='))
-            return pl_chat_fail(r, PL_E_UNSUPPORTED, "the %s `%s` with these arguments is not supported", kind,
+            return pl_chat_fail(r, PL_E_UNSUPPORTED, "the %s \"%s\" with these arguments is not supported", kind,
                                 row->name);
         value[at] = a->value[i];
     }
     for (int i = 1; i <= row->required; i++)
         if (value[i].kind == PL_CHAT_ABSENT)
-            return pl_chat_fail(r, PL_E_DATA, "the %s `%s` needs %d arguments", kind, row->name, row->required);
+            return pl_chat_fail(r, PL_E_DATA, "the %s \"%s\" needs %d arguments", kind, row->name, row->required);
     return PL_OK;
 }
 
@@ -136,7 +136,7 @@ static pl_status call_macro(pl_chat_run *r, const pl_chat_macro *m, const pl_cha
         PL_TRY(pl_chat_set_cell(r, scope, &p->value, &v));
     }
     if (used < a->count)
-        return pl_chat_fail(r, PL_E_DATA, "the macro `%.*s` has other parameters than its call",
+        return pl_chat_fail(r, PL_E_DATA, "the macro \"%.*s\" has other parameters than its call",
                             (int)m->node->value.count, m->node->value.text);
     return pl_chat_capture(r, scope, m->node->b, out);
 }
@@ -162,7 +162,7 @@ static pl_status evaluate_row(pl_chat_run *r, pl_chat_scope *scope, const pl_cha
     pl_chat_value self;
     pl_chat_arguments a;
     if (!row)
-        return pl_chat_fail(r, PL_E_UNSUPPORTED, "the %s `%.*s` is not supported", kind, (int)n->value.count,
+        return pl_chat_fail(r, PL_E_UNSUPPORTED, "the %s \"%.*s\" is not supported", kind, (int)n->value.count,
                             n->value.text);
     PL_TRY(pl_chat_evaluate(r, scope, n->a, &self));
     PL_TRY(evaluate_arguments(r, scope, n->b, &a));

@@ -170,7 +170,7 @@ static pl_status select_by(pl_chat_run *r, const pl_chat_value *v, bool wanted, 
     uint32_t count = 0;
     PL_TRY(items_later(r, v, &all));
     if (is_given(&v[2]) && !test)
-        return pl_chat_fail(r, PL_E_UNSUPPORTED, "the test `%.*s` is not supported",
+        return pl_chat_fail(r, PL_E_UNSUPPORTED, "the test \"%.*s\" is not supported",
                             v[2].kind == PL_CHAT_STRING ? (int)v[2].count : 0, v[2].text);
     PL_TRY(pl_chat_take_values(r, all.count, &item));
     for (uint32_t i = 0; i < all.count; i++) {

@@ -25,7 +25,7 @@ static pl_status strftime_now(pl_chat_run *r, const pl_chat_value *v, pl_chat_va
     for (const char *p = format; (p = strchr(p, '%')); p += 2) {
         p += p[1] == '-';
         if (!p[1] || !strchr("aAbBcCdDeFgGhHIjklmMnprRStTuUVwWxXyY%", p[1]))
-            return pl_chat_fail(r, PL_E_UNSUPPORTED, "`%.3s` in a format of the time is not supported", p);
+            return pl_chat_fail(r, PL_E_UNSUPPORTED, "\"%.3s\" in a format of the time is not supported", p);
     }
     locale_t before = pl_locale_enter();
     size_t n = strftime(text, sizeof text, format, r->in->now);

@@ -177,7 +177,7 @@ static pl_status change_case(pl_chat_run *r, const pl_chat_value *v, const char 
     pl_chat_value s;
     PL_TRY(pl_chat_text_of(r, v, &s));
     if (!pl_chat_is_ascii(s.text, s.count))
-        return pl_chat_fail(r, PL_E_UNSUPPORTED, "`%s` of letters beyond ASCII is not supported", how);
+        return pl_chat_fail(r, PL_E_UNSUPPORTED, "\"%s\" of letters beyond ASCII is not supported", how);
     *out = pl_chat_string("", 0);
     PL_TRY(pl_chat_append(r, out, s.text, s.count));
     char *text = r->scratch + r->used - s.count;

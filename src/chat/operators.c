@@ -138,7 +138,7 @@ pl_status pl_chat_operate(pl_chat_run *r, pl_chat_operator op, const pl_chat_val
 {
     int64_t times;
     if (op == PL_CHAT_JOIN) return join_texts(r, a, b, out);
-    if (op == PL_CHAT_POW) return pl_chat_fail(r, PL_E_UNSUPPORTED, "the operator `**` is not supported");
+    if (op == PL_CHAT_POW) return pl_chat_fail(r, PL_E_UNSUPPORTED, "the operator \"**\" is not supported");
     if (pl_chat_is_number(a) && pl_chat_is_number(b)) return operate_numbers(r, op, a, b, out);
     if (op == PL_CHAT_ADD && a->kind == PL_CHAT_STRING && b->kind == PL_CHAT_STRING) return join_strings(r, a, b, out);
     if (op == PL_CHAT_ADD && a->kind == PL_CHAT_LIST && is_sequence(a) && is_sequence(b) && a->kind == b->kind &&
@@ -147,7 +147,7 @@ pl_status pl_chat_operate(pl_chat_run *r, pl_chat_operator op, const pl_chat_val
     if (op == PL_CHAT_MUL && is_sequence(a) && pl_chat_is_whole(b, &times)) return repeat(r, a, times, out);
     if (op == PL_CHAT_MUL && is_sequence(b) && pl_chat_is_whole(a, &times)) return repeat(r, b, times, out);
     if (op == PL_CHAT_MOD && a->kind == PL_CHAT_STRING)
-        return pl_chat_fail(r, PL_E_UNSUPPORTED, "the operator `%%` on a string is not supported");
+        return pl_chat_fail(r, PL_E_UNSUPPORTED, "the operator \"%%\" on a string is not supported");
     const pl_chat_value *wrong = a->kind == PL_CHAT_UNDEFINED || b->kind != PL_CHAT_UNDEFINED ? a : b;
     if (wrong == a && (a->kind == PL_CHAT_STRING || pl_chat_is_number(a))) wrong = b;
     return pl_chat_fail_kind(r, "arithmetic", wrong);

@@ -53,7 +53,7 @@ pl_status pl_chat_take_word(pl_chat_parser *p, const char *word, bool *taken)
 
 pl_status pl_chat_need_sign(pl_chat_parser *p, unsigned sign)
 {
-    if (!pl_chat_is_sign(&p->now, sign)) return pl_chat_parse_fail(p, PL_E_DATA, "`%c` is missing", (int)sign);
+    if (!pl_chat_is_sign(&p->now, sign)) return pl_chat_parse_fail(p, PL_E_DATA, "\"%c\" is missing", (int)sign);
     return pl_chat_advance(p);
 }
 
@@ -202,7 +202,7 @@ static pl_status parse_statement(pl_chat_parser *p, pl_chat_node **out)
         PL_TRY(pl_chat_advance(p));
         return statements[i].parse(p, out);
     }
-    return pl_chat_parse_fail(p, PL_E_UNSUPPORTED, "the statement `%.*s` is not supported here", (int)p->now.bytes,
+    return pl_chat_parse_fail(p, PL_E_UNSUPPORTED, "the statement \"%.*s\" is not supported here", (int)p->now.bytes,
                               p->now.text);
 }
 
@@ -256,7 +256,7 @@ static pl_status parse_body(pl_chat_parser *p, ends *e, pl_chat_node **list)
         PL_TRY(parse_tag(p, list));
     }
     p->depth--;
-    return e->word[0] ? pl_chat_parse_fail(p, PL_E_DATA, "`%s` is missing at the end of the template", e->word[0])
+    return e->word[0] ? pl_chat_parse_fail(p, PL_E_DATA, "\"%s\" is missing at the end of the template", e->word[0])
                       : PL_OK;
 }
 

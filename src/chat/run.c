@@ -24,7 +24,7 @@ pl_status pl_chat_fail_kind(pl_chat_run *r, const char *what, const pl_chat_valu
         [PL_CHAT_MAP] = "a map",     [PL_CHAT_NAMESPACE] = "a namespace", [PL_CHAT_GENERATOR] = "a generator",
         [PL_CHAT_LOOP] = "a loop",   [PL_CHAT_MACRO] = "a macro",         [PL_CHAT_CALLABLE] = "a function"};
     if (v->kind == PL_CHAT_UNDEFINED)
-        return pl_chat_fail(r, PL_E_DATA, "%s of an undefined value (`%.*s`)", what,
+        return pl_chat_fail(r, PL_E_DATA, "%s of an undefined value (\"%.*s\")", what,
                             (int)(v->count < 99 ? v->count : 99), v->text ? v->text : "");
     return pl_chat_fail(r, PL_E_DATA, "%s of %s", what, kinds[v->kind]);
 }

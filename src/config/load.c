@@ -661,11 +661,30 @@ static pl_status load_pretrained(pl_config *cfg, const char *path, pl_error *err
     return status;
 }
 
+static bool has_end(const char *path, const char *end)
+{
+    const size_t bytes = strlen(path), own = strlen(end);
+    return bytes > own && strcmp(path + bytes - own, end) == 0;
+}
+
+/* Files of a pretrained model that do not stand for it. */
+static pl_status check_model_file(const char *path, pl_error *err)
+{
+    bool is_there;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (is_there && has_end(path, ".gguf"))
+        return pl_fail(err, PL_E_DATA, "%s: is no GGUF file, which begins with the letters GGUF; fetch it again", path);
+    if (is_there && (has_end(path, ".safetensors") || has_end(path, "/config.json")))
+        return pl_fail(err, PL_E_USAGE, "%s: is one file of a pretrained model; give its folder", path);
+    return PL_OK;
+}
+
 pl_status pl_config_load_file(pl_config *cfg, const char *path, pl_error *err)
 {
     char *text;
     size_t bytes;
     if (pl_config_is_pretrained(path)) return load_pretrained(cfg, path, err);
+    PL_TRY(check_model_file(path, err));
     pl_status status = pl_file_read_all(path, PL_CONFIG_FILE_MAX_BYTES, &text, &bytes, err);
     if (status == PL_E_DATA) return pl_fail_prefix(err, PL_E_CONFIG, "config file");
     PL_TRY(status);

@@ -202,17 +202,29 @@ static pl_status find_rows(pl_rows *r, encoding *e, bool any_long, pl_error *err
     return status;
 }
 
+/* What a line's tokenizer puts before and after it. */
+static uint64_t template_ids(const pl_text_data *of)
+{
+    uint32_t count[2] = {0};
+    for (int after = 0; after < 2 && of->has_special; after++)
+        (void)pl_tokenizer_template(of->tokenizer, after, &count[after]);
+    return (uint64_t)count[0] + count[1];
+}
+
 static pl_status open_text(pl_rows *r, pl_error *err)
 {
     encoding *e = *encoding_of(r) = pl_alloc(1, sizeof *e);
     if (!e) return pl_fail(err, PL_E_NOMEM, "no memory for the lines of %.300s", r->path);
     e->path = r->path;
     e->most = pl_infer_port_elems(r->port), e->step = e->most / 2, e->below = r->port->below;
-    PL_TRY(pl_encoder_create(pl_text_data_of(r->port->of)->tokenizer, take_ids, e, &e->encoder, err));
+    const pl_text_data *of = pl_text_data_of(r->port->of);
+    PL_TRY(pl_encoder_create(of->tokenizer, take_ids, e, &e->encoder, err));
+    pl_encoder_set_options(e->encoder, (pl_encode_options){.adds_special = of->has_special});
     PL_TRY(pl_infer_lines_find(r, &e->lines, err));
     /* A byte has one id at most, and a blank before the first may have one, too. */
-    const uint64_t most_ids = e->lines.longest + 1;
-    e->room = e->most + 1 + (most_ids < PL_ENCODER_HELD_MAX + PIECE ? most_ids : PL_ENCODER_HELD_MAX + PIECE);
+    const uint64_t most_ids = e->lines.longest + 1 + template_ids(of);
+    const uint64_t at_once = PL_ENCODER_HELD_MAX + PIECE + template_ids(of);
+    e->room = e->most + 1 + (most_ids < at_once ? most_ids : at_once);
     e->id = pl_alloc(e->room, sizeof *e->id);
     if (!e->id) return pl_fail(err, PL_E_NOMEM, "no memory for the lines of %.300s", r->path);
     return find_rows(r, e, most_ids > e->most, err);

@@ -9,6 +9,7 @@ import subprocess
 
 import pretrained_models
 from cli_tests import SEED, Skipped, check, main, refused, run
+from infer_tests import load
 from own_models_tests import find_smollm2, ids_of, make
 
 DRAW = random.Random(SEED)
@@ -158,6 +159,26 @@ def test_choices():
     check(abs(told["accuracy"] - right / 3) < 1e-8 and abs(told["accuracy_normalized"] - right_normalized / 3) < 1e-8, told)
 
 
+def test_infer_begins_alike():
+    """Infer puts the same token before a line that eval and generate put before a text."""
+    model = make(DRAW.choice(list(pretrained_models.FAMILIES)))
+    folder, text = model.save("model"), "the cat and the dog: it's 12"
+    add_bos(folder)
+    ids = [259] + ids_of(text)
+    with open("text.txt", "w") as file:
+        file.write(text + "\n")
+    run("infer", folder, "text.txt", "--npy", "got", "--sequence", str(len(ids)))
+    (shape, got), want = load("got.logits.npy"), [z for row in model.logits(ids) for z in row]
+    size = max(abs(z) for z in want)
+    check(shape == (1, len(ids), model.vocab), shape, len(ids))
+    check(all(abs(a - b) <= 1e-4 * size for a, b in zip(got, want)), model.family, SEED)
+    for length in (len(ids), len(ids) // 2):  # in windows the line has it once
+        told = json.loads(run("infer", folder, "text.txt", "--brief", "--sequence", str(length))[0].split("\n")[0])
+        check(told["tokens"] == len(ids), told, len(ids))
+        if length == len(ids):
+            check(abs(told["loss"] - math.fsum(losses(model, ids)) / (len(ids) - 1)) <= 1e-4 * told["loss"], told)
+
+
 def test_texts():
     """However a text is given, it is the same; several have windows of their own."""
     model = make("llama")
@@ -279,5 +300,5 @@ def test_real():
 
 
 if __name__ == "__main__":
-    main({"eval_models": [test_protocols, test_pieces, test_choices, test_texts, test_memory, test_eval_refusals],
+    main({"eval_models": [test_protocols, test_pieces, test_choices, test_infer_begins_alike, test_texts, test_memory, test_eval_refusals],
           "eval_models_reference": [test_transformers, test_real]})

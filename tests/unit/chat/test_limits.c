@@ -94,7 +94,7 @@ static void loops_take_no_memory(void **state)
     assert_true(all.used_scratch < one.used_scratch + 64);
 }
 
-/* Refused with a sentence that contains `why`. */
+/* Refused with a sentence that contains \"why\". */
 static void is_refused(const char *text, pl_status status, const char *why)
 {
     pl_error err = {0};
@@ -156,17 +156,17 @@ static void writing_is_bounded(void **state)
 static void sentences_say_where(void **state)
 {
     (void)state;
-    is_refused("a\n\n{{ x.y }}", PL_E_DATA, "chat template, line 3: an attribute of an undefined value (`x`)");
+    is_refused("a\n\n{{ x.y }}", PL_E_DATA, "chat template, line 3: an attribute of an undefined value (\"x\")");
     is_refused("{% if 1 %}\n{{ 'a\nb' | wordwrap }}{% endif %}", PL_E_UNSUPPORTED,
-               "line 3: the filter `wordwrap` is not");
+               "line 3: the filter \"wordwrap\" is not");
     is_refused("\n{% if %}", PL_E_DATA, "line 2: an expression is missing");
-    is_refused("{% for x in 'ab' %}", PL_E_DATA, "line 1: `endfor` is missing");
+    is_refused("{% for x in 'ab' %}", PL_E_DATA, "line 1: \"endfor\" is missing");
     is_refused("\n\n{{ 'a }}", PL_E_DATA, "line 3: a string has no end");
     is_refused("{{ strftime_now('%Y') }}", PL_E_UNSUPPORTED, "asks for the time");
     is_refused("{{ raise_exception('no\nway') }}", PL_E_DATA, "the template refuses this chat: no?way");
     is_refused("\xff", PL_E_DATA, "no UTF-8 text: byte 0");
-    is_refused("{{ messages.append(1) }}", PL_E_UNSUPPORTED, "`append` is not supported");
-    is_refused("{{ ''.__class__ }}", PL_E_UNSUPPORTED, "`__class__` is not supported");
+    is_refused("{{ messages.append(1) }}", PL_E_UNSUPPORTED, "\"append\" is not supported");
+    is_refused("{{ ''.__class__ }}", PL_E_UNSUPPORTED, "\"__class__\" is not supported");
 }
 
 static void chats_are_checked(void **state)
