@@ -326,6 +326,10 @@ static pl_config *config_for(const pl_config_key *key)
     if (pl_config_set(c, "samples_from", "arrays", "test", &err)) fail_msg("%s", err.text);
     if (pl_config_is_used(c, key)) return c;
     pl_config_destroy(c);
+    c = plain_config("decoder");
+    if (pl_config_set(c, "eval.protocol", "windows", "test", &err)) fail_msg("%s", err.text);
+    if (pl_config_is_used(c, key)) return c;
+    pl_config_destroy(c);
     c = plain_config("capsules");
     if (pl_config_set(c, "quantization.method", "percentile", "test", &err)) fail_msg("%s", err.text);
     if (pl_config_is_used(c, key)) return c;
