@@ -670,8 +670,7 @@ static bool has_end(const char *path, const char *end)
 /* Files of a pretrained model that do not stand for it. */
 static pl_status check_model_file(const char *path, pl_error *err)
 {
-    bool is_there;
-    PL_TRY(pl_file_look(path, &is_there, err));
+    const bool is_there = access(path, F_OK) == 0;
     if (is_there && has_end(path, ".gguf"))
         return pl_fail(err, PL_E_DATA, "%s: is no GGUF file, which begins with the letters GGUF; fetch it again", path);
     if (is_there && (has_end(path, ".safetensors") || has_end(path, "/config.json")))
