@@ -33,7 +33,7 @@ static const char about[] =
     "mean square of the errors over that of the numbers, and the largest error.\n"
     "\n"
     "Memory is planned before the first byte is written and does not grow with the model: tensors go through a few "
-    "megabytes, some rows at a time. OUT must not be there; it appears when all of it is written.\n";
+    "megabytes, some rows at a time. OUT must not be there; its files get their names when all are written.\n";
 
 /* ---- as JSON ---- */
 

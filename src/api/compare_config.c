@@ -90,10 +90,10 @@ pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step s
 static const pl_config_key *find_own(const pl_config *c)
 {
     static const char *const own[] = {"infer.files", "infer.to",     "infer.npy",           "infer.latency",
-                                      "infer.brief", "infer.seeded", "quantization.output", "model.encoding"};
+                                      "infer.brief", "infer.seeded", "quantization.output", "<encoding>"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        const pl_config_key *key = pl_config_find(own[i]);
-        if (pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE) return key;
+        const pl_config_key *key = pl_config_find_for(c, own[i]);
+        if (key && pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE) return key;
     }
     return NULL;
 }

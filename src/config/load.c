@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/str.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -661,19 +662,13 @@ static pl_status load_pretrained(pl_config *cfg, const char *path, pl_error *err
     return status;
 }
 
-static bool has_end(const char *path, const char *end)
-{
-    const size_t bytes = strlen(path), own = strlen(end);
-    return bytes > own && strcmp(path + bytes - own, end) == 0;
-}
-
 /* Files of a pretrained model that do not stand for it. */
 static pl_status check_model_file(const char *path, pl_error *err)
 {
     const bool is_there = access(path, F_OK) == 0;
-    if (is_there && has_end(path, ".gguf"))
+    if (is_there && pl_ends_with(path, ".gguf"))
         return pl_fail(err, PL_E_DATA, "%s: is no GGUF file, which begins with the letters GGUF; fetch it again", path);
-    if (is_there && (has_end(path, ".safetensors") || has_end(path, "/config.json")))
+    if (is_there && (pl_ends_with(path, ".safetensors") || pl_ends_with(path, "/config.json")))
         return pl_fail(err, PL_E_USAGE, "%s: is one file of a pretrained model; give its folder", path);
     return PL_OK;
 }
