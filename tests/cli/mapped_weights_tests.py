@@ -108,6 +108,38 @@ def test_end_of_a_page():
         os.remove("model.gguf")
 
 
+def test_beyond_4_gib():
+    """A tensor whose place needs more than 32 bits, in a file with a hole."""
+    folder = make("llama").save("model")
+    path, hole = os.path.join(folder, "model.safetensors"), 5 << 30
+    with open(path, "rb") as file:
+        data = file.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + n])
+    first, last = header["lm_head.weight"]["data_offsets"]
+    check(last == len(data) - 8 - n, "lm_head.weight was to be the last")
+    header["lm_head.weight"]["data_offsets"] = [first + hole, last + hole]
+    header["model.rotary_emb.inv_freq"] = {"dtype": "F32", "shape": [hole // 4], "data_offsets": [first, first + hole]}  # is ignored
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    want = outputs(folder, "arena")
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data[8 + n:8 + n + first])
+        file.seek(hole, os.SEEK_CUR)
+        file.write(data[8 + n + first:])
+    check(outputs(folder, "mmap") == want, "the tensor is not where its header says")
+    os.remove(path)
+
+
+def test_prompt_cache():
+    """Belongs to the model, however its weights are held."""
+    folder, prompt = make("llama").save("model"), TEXT * 2
+    kept = [*GREEDY, "--prefill_tokens", "4", "--prompt_cache", "cache"]
+    want, first = run("generate", folder, prompt, *kept)
+    out, told = run("generate", folder, prompt, *kept, "--weights", "mmap")
+    check(out == want and first != told, out, want, told)
+
+
 def weight_bytes(model, *more):
     told = json.loads(run("plan", model, "--json", *more)[0])
     roles = {row["role"]: row["bytes"] for row in told["arena"]["roles"]}
@@ -162,6 +194,7 @@ def test_refusals():
     refused(2, "model.weights must be arena or mmap", "generate", folder, "x", "--weights", "file.safetensors")
     pad_safetensors(os.path.join(folder, "model.safetensors"), 1)  # no number of four bytes can be taken there
     refused(2, "no matrix of .*model lies in its files as it is used", "plan", folder, "--weights", "mmap")
+    refused(2, "a comparison sets model.weights by itself", "infer", folder, "text.txt", "--compare", "--weights", "mmap")
 
 
 def test_export():
@@ -242,7 +275,7 @@ def test_file_is_replaced():
 
 
 if __name__ == "__main__":
-    main({"mapped_weights": [test_folders, test_shards, test_end_of_a_page, test_refusals, test_export],
+    main({"mapped_weights": [test_folders, test_shards, test_end_of_a_page, test_prompt_cache, test_refusals, test_export],
           "mapped_gguf": [test_gguf],
-          "mapped_memory": [test_how_much, test_ledger, test_budget],
+          "mapped_memory": [test_beyond_4_gib, test_how_much, test_ledger, test_budget],
           "mapped_files": [test_file_is_cut_off, test_file_is_written_to, test_file_is_replaced]})
