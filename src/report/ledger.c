@@ -110,19 +110,14 @@ static void add_keys(pl_doc *d, const pl_memory_row *planned, const pl_memory_ro
 static void add_row(pl_doc *d, const pl_memory_row *planned, const pl_memory_row *measured)
 {
     const pl_memory_row *row = planned ? planned : measured;
-    char name[PL_MEMORY_NAME_BYTES + 8]; /* "arena ram": the name alone would say little */
-    const bool is_files = row->kind == PL_MEMORY_FILES;
-    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : is_files ? "mapped " : "", row->name);
+    if (row->kind == PL_MEMORY_FILES) return; /* in no sum */
+    char name[PL_MEMORY_NAME_BYTES + 8];      /* "arena ram": the name alone would say little */
+    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "", row->name);
     pl_doc_row(d, 0);
     add_keys(d, planned, measured);
-    add_cells(d, name,
-              !planned   ? NULL
-              : is_files ? &planned->reserved_bytes
-                         : &planned->resident_bytes,
-              measured ? &measured->resident_bytes : NULL,
+    add_cells(d, name, planned ? &planned->resident_bytes : NULL, measured ? &measured->resident_bytes : NULL,
               !planned    ? "not planned"
               : !measured ? "not found in the process"
-              : is_files  ? "planned: at most; in no sum"
                           : "");
     pl_doc_key_bool(d, "planned", planned != NULL);
     pl_doc_key_bool(d, "measured", measured != NULL);
@@ -132,7 +127,7 @@ static void add_row(pl_doc *d, const pl_memory_row *planned, const pl_memory_row
 static void add_rows(pl_doc *d, const pl_process_planned *planned, const pl_memory_measured *measured,
                      const pl_report_verdict *v)
 {
-    const uint64_t most = v->planned_bytes + files_of(planned);
+    const uint64_t files = files_of(planned), most = v->planned_bytes + files;
     pl_doc_table(d, "rows", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < planned->row_count; i++)
         add_row(d, &planned->row[i],
@@ -144,10 +139,11 @@ static void add_rows(pl_doc *d, const pl_process_planned *planned, const pl_memo
     add_sum(d, "unexplained", NULL, &measured->unexplained_bytes, "", measured->unexplained_bytes ? PL_DOC_BAD : 0);
     add_sum(d, "resident", &v->planned_bytes, &v->measured_bytes, "", PL_DOC_TOTAL);
     add_sum(d, "peak", &most, &measured->peak_bytes,
-            !v->peak_as_planned       ? "VmHWM: above the plan"
-            : most > v->planned_bytes ? "VmHWM, with mapped files: at most"
-                                      : "VmHWM",
+            !v->peak_as_planned ? "VmHWM: above the plan"
+            : files             ? "VmHWM, with mapped files: at most"
+                                : "VmHWM",
             v->peak_as_planned ? 0 : PL_DOC_BAD);
+    if (files) add_sum(d, "mapped files", &files, &measured->files_bytes, "planned: at most; in no sum", 0);
     add_sum(d, "page tables", &planned->page_table_bytes, &measured->page_table_bytes, "planned: at most", 0);
     pl_doc_table_end(d);
 }
