@@ -190,8 +190,8 @@ static unsigned char *new_pages(void)
     return at;
 }
 
-/* Where a tensor has a place, the bytes there are what is read; where it has none, it is one of llama's queries and keys in
- * GGUF, whose rows are in another order there. */
+/* Where a tensor has a place, the bytes there are what is read. Queries and keys of llama have none in GGUF, where the
+ * rows are in another order. */
 static void check_places(const char *path, bool is_gguf)
 {
     pl_error err = {0};
