@@ -16,6 +16,7 @@ static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses 
     *c = pl_gemm_linear(pl_real_of(g, n->linear.x), pl_shape_rows(&x->shape), out, k, at(g, a, n->linear.x),
                         at(g, a, n->linear.weight), at(g, a, n->linear.y));
     pl_gemm_encode(c, w->encoding);
+    c->a_encoding = x->encoding;
     c->type = pl_real_of(g, n->linear.y);
     c->dots = pl_has_few_tokens(&x->shape);
     c->bias = at(g, a, n->linear.bias);

@@ -126,8 +126,12 @@ const pl_binding pl_binding_ADD_TO = {bind_add_to, NULL, exec_add};
 static void bind_copy(const pl_graph *g, const pl_addresses *a, pl_id from, pl_id to, pl_call *call)
 {
     const pl_value *x = &g->value[from];
-    call->u.cast = (pl_cast_call){elems(g, from), pl_real_of(g, from), pl_real_of(g, to), pl_address_of(g, a, from),
-                                  pl_address_of(g, a, to)};
+    call->u.cast = (pl_cast_call){.count = elems(g, from),
+                                  .from = pl_real_of(g, from),
+                                  .to = pl_real_of(g, to),
+                                  .encoding = g->value[to].encoding,
+                                  .x = pl_address_of(g, a, from),
+                                  .y = pl_address_of(g, a, to)};
     if (pl_value_is_contiguous(x)) return;
     call->u.cast.sample = call->u.cast.count / x->shape.dim[0];
     call->u.cast.distance = x->stride[0];

@@ -88,6 +88,7 @@ static void bind_both(const pl_graph *g, const pl_node *n, const pl_addresses *a
                                             .chunk_rows = x->chunk_rows,
                                             .h = pl_address_of(g, a, x->h),
                                             .weight = pl_address_of(g, a, x->weight),
+                                            .h_encoding = h->encoding,
                                             .encoding = w->encoding,
                                             .target = pl_address_of(g, a, x->target),
                                             .scale = pl_address_of(g, a, x->scale),

@@ -40,12 +40,14 @@
  *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more, with its derivative)
  * So an activation fused with its product has the bits of the two operators in sequence, in 16 bits too; both sums of a
  * gated product are rounded as if they had been stored. With B in blocks (b_encoding) A is f32, and the bits are those
- * of the product with the widened weight. */
+ * of the product with the widened weight. With A in blocks, too, of Q8_0 (a_encoding; a_row is k), whole numbers are
+ * multiplied (kernels/gemm_rounded.h), whatever dots says; a row has the same bits however many there are. */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
     pl_real a_type, b_type, type; /* of A, of B, of C and whatever else is declared void */
     const void *a;
-    int64_t a_row, a_col; /* A[i,p] = a[i·a_row + p·a_col] */
+    int64_t a_row, a_col;   /* A[i,p] = a[i·a_row + p·a_col] */
+    pl_encoding a_encoding; /* of blocks only where B is of blocks along k; neither gated nor accumulate */
     const void *b;
     int64_t b_row, b_col;   /* B[p,j] = b[p·b_row + j·b_col] */
     pl_encoding b_encoding; /* of blocks: b_row is 1 and b_col k, or b_row is n and b_col 1; b_type is f32 */
@@ -391,9 +393,10 @@ typedef struct pl_linear_ce_call {
     pl_real type;
     const float *loss_scale; /* (run) [1] or NULL: multiplies both gradients */
     int64_t tokens;          /* as in pl_feed_forward_layer */
-    pl_encoding encoding;    /* of the weight, where the type is f32; PL_ENCODING_F32: as it says */
-    float *row_loss;         /* [R], each row's part of the loss; NULL: not wanted */
-    float cap;               /* 0: none */
+    /* Of h and of the weight, where the type is f32; PL_ENCODING_F32: as it says. h as A of pl_gemm_call, loss only. */
+    pl_encoding h_encoding, encoding;
+    float *row_loss; /* [R], each row's part of the loss; NULL: not wanted */
+    float cap;       /* 0: none */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);
@@ -460,6 +463,7 @@ typedef struct pl_cast_call { /* y = x, rounded to nearest (base/narrow.h) */
     void *y;
     int64_t sample, distance; /* x is pieces of `sample` numbers at this distance; 0: one piece */
     uint64_t bytes;           /* above 0: x is raw, and this many bytes are copied as they are */
+    pl_encoding encoding;     /* of y; Q8_0: x is f32, in one piece, of whole blocks (base/encoding.h) */
 } pl_cast_call;
 void pl_cast_exec(const pl_cast_call *, pl_team);
 

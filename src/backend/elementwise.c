@@ -163,7 +163,20 @@ static void cast_part(const void *context, int part, int parts)
     }
 }
 
-void pl_cast_exec(const pl_cast_call *c, pl_team team) { run_parts(team, c->count, cast_part, c); }
+static void encode_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_cast_call *c = w->call;
+    const int64_t block = pl_encoding_block(c->encoding);
+    const pl_range r = pl_range_of_part(c->count / block, 1, part, parts);
+    w->kernels->encode_q8_0(r.end - r.begin, (const float *)c->x + r.begin * block,
+                            (char *)c->y + r.begin * pl_encoding_block_bytes(c->encoding));
+}
+
+void pl_cast_exec(const pl_cast_call *c, pl_team team)
+{
+    run_parts(team, c->count, c->encoding ? encode_part : cast_part, c);
+}
 
 static void fill_part(const void *context, int part, int parts)
 {

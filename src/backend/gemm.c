@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "backend/gemm_plan.h"
+#include "backend/gemm_rounded.h"
 #include "backend/parallel.h"
 #include "kernels/gemm_ahead.h"
 
@@ -40,7 +41,7 @@ static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- the call, once ---- */
 
-static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
+pl_gemm_epilogue pl_gemm_epilogue_of(const pl_gemm_call *c)
 {
     return (pl_gemm_epilogue){.type = c->type,
                               .c = c->c,
@@ -67,7 +68,7 @@ static int64_t b_bytes(const pl_gemm_call *c, int64_t k)
 
 static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
 {
-    job j = {.call = c, .epilogue = epilogue_of(c), .workspace = workspace};
+    job j = {.call = c, .epilogue = pl_gemm_epilogue_of(c), .workspace = workspace};
     int narrow = c->type != PL_REAL_F32; /* no place for sums */
     j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again || c->gated || narrow;
     int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c || c->gated || narrow;
@@ -475,8 +476,8 @@ enum { THIN_UNIT = 64 };
 static void work_thin(const job *j)
 {
     const pl_gemm_call *c = j->call;
-    pl_gemm_thin_product product = {c->m,     c->n,     c->k, c->a_type, c->b_type, c->b_encoding, c->a,
-                                    c->a_row, c->a_col, c->b, c->b_row,  c->b_col,  j->epilogue};
+    pl_gemm_thin_product product = {c->m, c->n,     c->k,     c->a_type, c->b_type, c->a_encoding, c->b_encoding,
+                                    c->a, c->a_row, c->a_col, c->b,      c->b_row,  c->b_col,      j->epilogue};
     pl_share share = {.units = pl_gemm_ceil_div(c->n, THIN_UNIT), .threads = j->plan.threads};
     while (pl_share_next(&share, tickets_of(j)))
         j->plan.kernels->thin(&product, share.begin * THIN_UNIT, min_of(share.end * THIN_UNIT, c->n));
@@ -497,13 +498,26 @@ static void work(const void *work_job, int part, int parts)
     if (kernels->leave) kernels->leave();
 }
 
+/* NULL: a product of numbers. */
+static const pl_rounded_kernels *rounded_kernels_of(const pl_gemm_call *c, pl_isa isa)
+{
+    return c->a_encoding && isa != PL_ISA_REF ? pl_rounded_kernels_of(isa, pl_isa_extras(isa)) : NULL;
+}
+
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team)
 {
+    const pl_rounded_kernels *rounded = rounded_kernels_of(call, team.isa);
+    if (rounded) return pl_gemm_rounded_workspace_bytes(rounded, call, team);
     return pl_gemm_plan_make(call, team, 0).bytes;
 }
 
 void pl_gemm_exec(const pl_gemm_call *call, void *workspace, pl_team team)
 {
+    const pl_rounded_kernels *rounded = rounded_kernels_of(call, team.isa);
+    if (rounded) {
+        pl_gemm_rounded_exec(rounded, call, workspace, team);
+        return;
+    }
     job j = job_of(call, workspace, team);
     *tickets_of(&j) = (pl_tickets){0};
     pl_parallel((pl_team){.threads = j.plan.threads, .isa = team.isa}, INT64_MAX, work, &j);

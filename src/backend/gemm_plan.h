@@ -90,6 +90,8 @@ typedef struct pl_gemm_plan {
 /* sums_apart: partial sums must not touch C; changes the shape of units only, never the workspace or a bit. */
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *, pl_team, int sums_apart);
 
+pl_gemm_epilogue pl_gemm_epilogue_of(const pl_gemm_call *);
+
 /* Panel i of `count` that split m evenly begins here (i = count gives m). */
 static inline int64_t pl_gemm_split(int64_t m, int64_t count, int64_t i)
 {

@@ -52,6 +52,7 @@ static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *
     pl_gemm_call product = pl_gemm_linear(c->type, rows, c->vocab, c->width, h, c->weight, logits);
     product.type = PL_REAL_F32, product.ldc = l->ld;
     pl_gemm_encode(&product, c->encoding);
+    product.a_encoding = c->h_encoding;
     return product;
 }
 
@@ -140,7 +141,8 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
     float *logits = (float *)workspace;
     double *row_loss = (double *)(workspace + l->row_loss_offset);
     void *gemm_workspace = workspace + l->gemm_offset;
-    const void *h = pl_real_at(c->type, c->h, first * c->width);
+    const void *h = c->h_encoding ? (const char *)c->h + first * pl_encoding_row_bytes(c->h_encoding, c->width)
+                                  : pl_real_at(c->type, c->h, first * c->width);
     pl_gemm_call forward = logits_product(c, l, rows, h, logits);
     pl_gemm_exec(&forward, gemm_workspace, team);
     float scale = *c->scale * (c->loss_scale ? *c->loss_scale : 1);

@@ -322,6 +322,13 @@ pl_status pl_expect_film(const pl_graph *g, const pl_node *n, const pl_id *opera
     return pl_fail_operand(g, n, operand, "f32 [samples, a scale, then a shift for each channel]", err);
 }
 
+pl_status pl_expect_rounded(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_value *weight, pl_error *err)
+{
+    const pl_encoding e = g->value[*x].encoding;
+    if (e == PL_ENCODING_F32 || (e == PL_ENCODING_Q8_0 && pl_encoding_block(weight->encoding) > 1)) return PL_OK;
+    return pl_fail_operand(g, n, x, "plain, or in blocks of q8_0 where the weight is in blocks, too", err);
+}
+
 double pl_value_elems_f(const pl_value *v) { return v ? (double)pl_shape_elems(&v->shape) : 0; }
 double pl_value_bytes_f(const pl_value *v)
 {

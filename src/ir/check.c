@@ -38,12 +38,13 @@ static pl_status check_encoding(const checker *c, pl_id id)
 {
     const pl_value *v = &c->g->value[id];
     if (v->encoding == PL_ENCODING_F32) return PL_OK;
-    if ((unsigned)v->encoding >= PL_ENCODING_COUNT || !(v->frozen || v->role == PL_ROLE_STATE) ||
-        v->dtype != PL_DTYPE_F32)
-        return fail_value(c, id, "only a frozen weight of f32, or state, can be encoded, and in a known way");
-    if (v->shape.rank != (v->frozen ? 2 : 3) || pl_shape_last(&v->shape) < 1 ||
+    const bool lasts = v->role == PL_ROLE_WEIGHT && !v->frozen;
+    if ((unsigned)v->encoding >= PL_ENCODING_COUNT || lasts || v->dtype != PL_DTYPE_F32)
+        return fail_value(
+            c, id, "only a frozen weight, state or what a node makes, of f32, can be encoded, and in a known way");
+    if (v->shape.rank < 2 || pl_shape_last(&v->shape) < 1 ||
         pl_shape_last(&v->shape) % pl_encoding_block(v->encoding) != 0)
-        return fail_value(c, id, "only a matrix, or a cache, is encoded, and its rows are whole blocks");
+        return fail_value(c, id, "only a matrix, or rows, are encoded, and a row is whole blocks");
     return PL_OK;
 }
 
@@ -244,7 +245,7 @@ static pl_status check_outputs(const checker *c, pl_id id)
             return fail_node(c, id, "an output does not have the shape that the operator gives");
         if (alias.update >= 0 && v->update_of != n->in[alias.update])
             return fail_node(c, id, "an output that changes its input in place is not marked so");
-        if (v->encoding != (alias.update < 0 ? PL_ENCODING_F32 : c->g->value[n->in[alias.update]].encoding))
+        if (v->encoding != (alias.update < 0 ? made[k].encoding : c->g->value[n->in[alias.update]].encoding))
             return fail_node(c, id, "an output that is encoded");
         if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of))
             return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");

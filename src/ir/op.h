@@ -23,9 +23,10 @@ typedef struct pl_alias {
 typedef struct pl_out {
     pl_shape shape;
     pl_dtype dtype;
+    pl_encoding encoding;
 } pl_out;
 
-static inline pl_out pl_out_like(const pl_value *v) { return (pl_out){v->shape, v->dtype}; }
+static inline pl_out pl_out_like(const pl_value *v) { return (pl_out){v->shape, v->dtype, PL_ENCODING_F32}; }
 
 typedef struct pl_gradient pl_gradient;
 
@@ -173,6 +174,8 @@ const pl_value *pl_value_at(const pl_graph *, pl_id); /* NULL for PL_NONE */
 /* A sentence that names the operator, scope, input (`operand`, an entry of n->in), its shape and what was expected. */
 pl_status pl_fail_operand(const pl_graph *, const pl_node *, const pl_id *operand, const char *expected, pl_error *);
 /* If given, it has this shape. */
+/* What a product's other operand is in: rounded only where the weight is in blocks, too. */
+pl_status pl_expect_rounded(const pl_graph *, const pl_node *, const pl_id *x, const pl_value *weight, pl_error *);
 pl_status pl_expect_operand(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *,
                             const char *expected, pl_error *);
 /* [B,...,width] with one row per sample, such as the image of one pixel that a global mean gives. */

@@ -113,7 +113,7 @@ const pl_op_rule pl_rule_SCALE = {shape_scale, gradient_scale, cost_elementwise,
 /* ---- detach: x → the same, as a constant: no gradient passes, so nothing is kept for it ---- */
 const pl_op_rule pl_rule_DETACH = {shape_like_x, NULL, cost_elementwise};
 
-/* ---- cast: x → the same numbers in the type of the output, which must exist already ---- */
+/* ---- cast: x → the same numbers in the type and the encoding of the output, which must exist already ---- */
 static pl_status shape_cast(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_cast_args *a = &n->cast;
@@ -121,7 +121,10 @@ static pl_status shape_cast(const pl_graph *g, const pl_node *n, pl_out out[], p
     if (!fine)
         return pl_fail(err, PL_E_INTERNAL, "cast in %s: its output must exist before the node, as f32, bf16 or f16",
                        n->scope);
-    *out = (pl_out){g->value[a->x].shape, g->value[a->y].dtype};
+    const pl_value *x = &g->value[a->x], *y = &g->value[a->y];
+    if (y->encoding && (y->encoding != PL_ENCODING_Q8_0 || x->dtype != PL_DTYPE_F32 || !pl_value_is_contiguous(x)))
+        return pl_fail_operand(g, n, &a->x, "contiguous f32 and an output in q8_0, the only blocks that are made", err);
+    *out = (pl_out){x->shape, y->dtype, y->encoding};
     return PL_OK;
 }
 

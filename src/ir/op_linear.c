@@ -21,6 +21,7 @@ static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[],
         return pl_fail_operand(g, n, &a->weight, "[out, in] with in = the input's last dimension", err);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != w->shape.dim[0]))
         return pl_fail_operand(g, n, &a->bias, "f32 [out]", err);
+    PL_TRY(pl_expect_rounded(g, n, &a->x, w, err));
     pl_shape y = x->shape;
     y.dim[y.rank - 1] = w->shape.dim[0];
     PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));

@@ -27,6 +27,7 @@ static pl_status shape_linear_ce(const pl_graph *g, const pl_node *n, pl_out out
 {
     const pl_linear_ce_args *a = &n->linear_ce;
     PL_TRY(check(g, n, err));
+    PL_TRY(pl_expect_rounded(g, n, &a->h, &g->value[a->weight], err));
     if (!(a->cap >= 0))
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a cap is 0 (none) or more, not %g", pl_op_name(n->op), n->scope,
                        a->cap);

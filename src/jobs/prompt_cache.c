@@ -114,9 +114,9 @@ static pl_status read_head(pl_prompt_cache *p, const pl_session *s, reading *r, 
     if (pl_get_u64(head, IDENTITY) != p->identity)
         return pl_fail(
             err, PL_E_DATA,
-            "%s: is the cache of another model, or of another `model.encoding`, `model.context`, `generate.cache_type` "
-            "or "
-            "`generate.prefill_tokens` (which a budget may lower); give another name with `generate.prompt_cache`",
+            "%s: is the cache of another model, or of another `model.encoding`, `model.context`, "
+            "`generate.activations`, `generate.cache_type` or `generate.prefill_tokens` (which a budget may lower); "
+            "give another name with `generate.prompt_cache`",
             r->path);
     p->tokens = pl_get_u64(head, TOKENS), *content = pl_get_u64(head, CONTENT), r->at = HEAD_BYTES;
     const bool is_whole = p->tokens <= p->context && pl_get_u64(head, BODY) == r->bytes - HEAD_BYTES &&

@@ -53,7 +53,7 @@ typedef struct pl_gemm_epilogue {
 typedef struct pl_gemm_thin_product {
     int64_t m, n, k;
     pl_real a_type, b_type;
-    pl_encoding b_encoding;
+    pl_encoding a_encoding, b_encoding; /* a_encoding: of the scalar reference alone */
     const void *a;
     int64_t a_row, a_col;
     const void *b;

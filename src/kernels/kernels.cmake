@@ -26,7 +26,8 @@ endif()
 
 # The epilogue of integer products has the same bits at every level, and so have numbers of blocks: there a product and a
 # sum are two roundings.
-set_source_files_properties(kernels/ref/words.c kernels/cpu/words_finish.c kernels/cpu/gemm_blocks.c PROPERTIES
+set_source_files_properties(kernels/ref/words.c kernels/cpu/words_finish.c kernels/cpu/gemm_blocks.c
+  kernels/cpu/gemm_rounded.c kernels/cpu/gemm_rounded_vnni.c kernels/cpu/encode.c PROPERTIES
   COMPILE_OPTIONS -ffp-contract=off)
 
 # A level is a library of its own, and so are those of its products that a higher level alone calls (cmake/parts.cmake).

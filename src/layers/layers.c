@@ -144,10 +144,22 @@ pl_affine pl_net_affine(pl_net *n, const pl_affine_init *a, pl_shape shape, cons
     return (pl_affine){weight, bias};
 }
 
+pl_id pl_net_flow(pl_net *n, pl_id x, pl_id weight)
+{
+    pl_cast_args a = pl_cast_none;
+    if (n->b.status != PL_OK || !n->flow || pl_encoding_block(n->b.graph->value[weight].encoding) == 1) return x;
+    if (n->flowing == x) return n->rounded;
+    a.x = n->flowing = x;
+    a.y = pl_build_temporary(&n->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, n->b.graph->value[x].shape, "%s.%zu",
+                             pl_encoding_name(n->flow), n->b.graph->value_count);
+    if (a.y != PL_NONE) n->b.graph->value[a.y].encoding = n->flow;
+    return n->rounded = pl_build_cast(&n->b, &a);
+}
+
 pl_id pl_net_linear(pl_net *n, pl_id x, pl_affine w, pl_id residual)
 {
     pl_linear_args a = pl_linear_none;
-    a.x = x, a.weight = w.weight, a.bias = w.bias, a.residual = residual, a.act = PL_ACT_NONE;
+    a.x = pl_net_flow(n, x, w.weight), a.weight = w.weight, a.bias = w.bias, a.residual = residual, a.act = PL_ACT_NONE;
     return pl_build_linear(&n->b, &a);
 }
 

@@ -52,6 +52,8 @@ typedef struct pl_affine_init {
 pl_affine_init pl_affine_torch(pl_dtype, int64_t fan_in);
 /* The weight has this shape, the bias an element for each of its first axis. */
 pl_affine pl_net_affine(pl_net *, const pl_affine_init *, pl_shape weight, const char *name);
+/* x as a product with that weight takes it: rounded where the net rounds (pl_net.flow) and the weight is in blocks. */
+pl_id pl_net_flow(pl_net *, pl_id x, pl_id weight);
 pl_id pl_net_linear(pl_net *, pl_id x, pl_affine, pl_id residual);
 /* The same of the signs of W (layers_binary.c). */
 pl_id pl_net_binary_linear(pl_net *, pl_id x, pl_affine, pl_id residual);

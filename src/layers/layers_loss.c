@@ -28,6 +28,7 @@ static int64_t chunk_rows(int64_t classes)
 pl_id pl_net_linear_losses(pl_net *n, pl_linear_ce_args *a)
 {
     a->chunk_rows = chunk_rows(pl_net_extent(n, a->weight, 0));
+    a->h = pl_net_flow(n, a->h, a->weight);
     return pl_build_linear_ce(&n->b, a);
 }
 

@@ -241,8 +241,8 @@ static pl_id gated(const block *b, pl_id x, pl_id residual)
     const pl_affine up = matrix(b, &t->up, 2 * t->inner, t->width), down = matrix(b, &t->down, t->width, t->inner);
     const bool drops = pl_net_drops(b->n, t->dropout) || pl_net_drops(b->n, t->hidden_dropout);
     pl_gated_feed_forward_args a = pl_gated_feed_forward_none;
-    if (t->is_binary || drops || up.bias != PL_NONE || down.bias != PL_NONE)
-        return gate_apart(b, x, up, down, residual);
+    const bool is_apart = t->is_binary || drops || b->n->flow || up.bias != PL_NONE || down.bias != PL_NONE;
+    if (is_apart) return gate_apart(b, x, up, down, residual);
     a.x = x, a.residual = residual, a.gate_up = up.weight, a.down = down.weight;
     a.act = t->activation, a.rows = GATED_ROWS;
     return pl_build_gated_feed_forward(&b->n->b, &a);

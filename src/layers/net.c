@@ -8,7 +8,7 @@
 
 void pl_net_init(pl_net *n, pl_graph *g, pl_id init, pl_error *err)
 {
-    *n = (pl_net){.err = err};
+    *n = (pl_net){.err = err, .flowing = PL_NONE};
     n->b = n->init = pl_builder_begin(g, init, err);
     for (int i = 0; i < PL_INPUT_COUNT; i++) n->input[i] = PL_NONE;
 }

@@ -20,6 +20,9 @@ typedef struct pl_net {
     /* Sets how a frozen weight that comes from files is stored, and where; NULL: as its type, in memory. */
     void (*store)(const void *files, pl_value *);
     const void *files;
+    /* How what meets a weight in blocks is rounded, so that whole numbers are multiplied; PL_ENCODING_F32: not. */
+    pl_encoding flow;
+    pl_id flowing, rounded;      /* what was rounded last, and what it became */
     uint64_t seed;               /* of first values */
     int64_t dropout_seed;        /* of what is drawn at each step */
     pl_id input[PL_INPUT_COUNT]; /* rows of ir/inputs.def; PL_NONE: not made */

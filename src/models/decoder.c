@@ -195,16 +195,29 @@ static pl_status check_cache(const pl_model *m, const pl_causal_lm *lm)
         (long long)lm->head_width);
 }
 
+/* Whether anything is rounded is known when all is built. */
+static pl_status check_activations(const pl_model *m)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (!m->net.flow || m->net.flowing != PL_NONE) return PL_OK;
+    return pl_fail(m->net.err, PL_E_CONFIG,
+                   "%s: generate.activations is int8, but no matrix of this model is in blocks; set model.encoding to "
+                   "q8_0 or less, or leave activations as f32",
+                   pl_config_where(m->config, "generate.activations", where, sizeof where));
+}
+
 static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
 {
     decoder d = {.lm = lm, .context = (int64_t)pl_facts_value(m->extents, PL_FACT_CONTEXT, 0)};
     d.language = (pl_language){
         .m = m, .sequence = d.context, .cap = lm->output_cap, .only_used = true, .read = 1, .hidden = hidden};
     (void)pl_net_freeze(&m->net, true);
+    if (m->config->generate.activations == PL_CONFIG_ACTIVATIONS_INT8) m->net.flow = PL_ENCODING_Q8_0;
     PL_TRY(check_cache(m, lm));
     PL_TRY(pl_language_build(&d.language));
     PL_TRY(build_prefill(&d));
-    return build_score(&d);
+    PL_TRY(build_score(&d));
+    return check_activations(m);
 }
 
 typedef struct given_files {

@@ -8,7 +8,7 @@ static void add_loss(const pl_language *l, pl_id h, pl_id weight, pl_id targets,
     pl_builder_enter(&n->b, "loss");
     if (l->cap == 0) return (void)pl_net_linear_cross_entropy(n, h, weight, targets, scale, loss);
     const pl_loss_term term = pl_loss_term_of(scale, loss);
-    logits.x = h, logits.weight = weight, logits.act = PL_ACT_NONE;
+    logits.x = pl_net_flow(n, h, weight), logits.weight = weight, logits.act = PL_ACT_NONE;
     pl_net_cross_entropy(n, pl_net_cap(n, pl_build_linear(&n->b, &logits), l->cap), targets, &term);
 }
 
@@ -36,7 +36,7 @@ static void build_logits(pl_language *l, pl_id h, pl_id weight)
     const pl_shape shape = pl_shape_of(3, (int64_t)1, (int64_t)1, l->vocab);
     pl_builder_enter(&n->b, "head");
     const pl_id output = pl_build_temporary(&n->b, PL_ROLE_OUTPUT, PL_DTYPE_F32, shape, "generate.logits");
-    logits.x = h, logits.weight = weight, logits.act = PL_ACT_NONE;
+    logits.x = pl_net_flow(n, h, weight), logits.weight = weight, logits.act = PL_ACT_NONE;
     logits.y = l->cap > 0 ? PL_NONE : output;
     const pl_id y = pl_build_linear(&n->b, &logits);
     if (l->cap == 0) return;

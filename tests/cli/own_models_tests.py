@@ -215,6 +215,32 @@ def test_encodings():
     check_greedy(model, folder, "--encoding", dtype.lower())
 
 
+def distance(a, b):
+    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5
+
+
+def test_int8_activations():
+    """What meets matrices in blocks is rounded as the oracle rounds it. (Where the two round a number to different sides
+    of a half, later ones differ: so most of what rounding does must agree, not all.)"""
+    for family in ("llama", DRAW.choice(("gpt2", "phi3", "gemma2", "gemma3_text"))):
+        model, ids = make(family, inner=64), ids_of(TEXT)
+        folder, how = model.save(family), ("--encoding", "q8_0", "--activations", "int8")
+        with open("text.txt", "w") as file:
+            file.write(TEXT + "\n")
+        run("infer", folder, "text.txt", "--npy", "got", "--sequence", str(len(ids)), *how)
+        got = load("got.logits.npy")[1]
+        model.round("Q8_0", of_matrices=True)
+        exact = [z for row in model.logits(ids) for z in row]
+        model.flow = True
+        want = [z for row in model.logits(ids) for z in row]
+        check(distance(got, want) < 0.5 * distance(want, exact), family, distance(got, want), distance(want, exact))
+        out, err = run("generate", folder, TEXT, "--tokens", "4", "--ledger", *how)
+        check("As planned, to the byte." in err, out, err)
+        out, err = run("eval", folder, "--text", "text.txt", "--sequence", "8", "--ledger", *how)
+        check("As planned, to the byte." in err, out, err)
+    refused(2, "no matrix of this model is in blocks", "generate", folder, "x", "--activations", "int8")
+
+
 ONNX_LOGITS = """import json, sys, numpy, onnx, onnxruntime
 onnx.checker.check_model(sys.argv[1], full_check=True)
 session = onnxruntime.InferenceSession(sys.argv[1])
@@ -272,6 +298,6 @@ def test_smollm2():
 
 
 if __name__ == "__main__":
-    main({"own_models": [test_families, test_sixteen_bits, test_encodings, test_report, test_refusals],
+    main({"own_models": [test_families, test_sixteen_bits, test_encodings, test_int8_activations, test_report, test_refusals],
           "own_models_caches": [test_cache_types, test_rings, test_prefill_tokens, test_prompt_cache],
           "own_models_onnx": [test_onnx], "own_models_real": [test_smollm2]})

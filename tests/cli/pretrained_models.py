@@ -68,6 +68,7 @@ class Model:
         self.width, self.heads, self.key_heads, self.head_width = width, heads, key_heads, head_width
         self.inner, self.layers, self.vocab, self.context, self.window = inner, layers, vocab, context, window
         self.cache = None  # how keys and values are rounded: "BF16", "F16" or "Q8_0"
+        self.flow = False  # is what meets a matrix rounded to blocks of 8 bits?
         self.random = random.Random(seed)
         self.w = {}
         self.make()
@@ -123,6 +124,7 @@ class Model:
     # ---- what it computes ----
 
     def multiply(self, name, x):
+        x = rounded(x, "Q8_0") if self.flow else x
         bias = self.w.get(name + ".bias", [[0.0] * len(self.w[name + ".weight"])])[0]
         return [sum(a * b for a, b in zip(row, x)) + c for row, c in zip(self.w[name + ".weight"], bias)]
 
@@ -244,7 +246,7 @@ class Model:
         """Its numbers, or those of the matrices that are multiplied, become those that such a file holds."""
         for name, rows in self.w.items():
             if not of_matrices or len(rows) > 1 and "positions" not in name:
-                self.w[name] = [unpack(pack(row, dtype), dtype) for row in rows]
+                self.w[name] = [rounded(row, dtype) for row in rows]
 
     # ---- as a folder ----
 
@@ -333,7 +335,7 @@ def unpack(data, dtype):
 
 
 def rounded(values, dtype):
-    """What a cache gives back of them; Q8_0 as ggml's reference has it."""
+    """What they become where they are stored so; Q8_0 as ggml's reference has it."""
     if dtype != "Q8_0":
         return unpack(pack(values, dtype), dtype)
     out = []

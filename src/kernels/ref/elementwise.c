@@ -1,6 +1,7 @@
 /* Activations, their derivatives and sums, scalar, with the C library's functions in double precision. */
 #include <math.h>
 
+#include "base/encoding.h"
 #include "kernels/kernels.h"
 #include "kernels/ref/activation.h"
 
@@ -29,6 +30,11 @@ void PL_KERNEL(scale)(int64_t count, pl_real type, float factor, const void *x, 
 void PL_KERNEL(cast)(int64_t count, pl_real from, const void *x, pl_real to, void *y)
 {
     for (int64_t i = 0; i < count; i++) pl_real_put(to, y, i, pl_real_get(from, x, i));
+}
+
+void PL_KERNEL(encode_q8_0)(int64_t blocks, const float *x, void *y)
+{
+    pl_encoding_narrow(PL_ENCODING_Q8_0, x, blocks * pl_encoding_block(PL_ENCODING_Q8_0), y);
 }
 
 void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, float *y)

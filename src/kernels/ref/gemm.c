@@ -45,24 +45,27 @@ typedef struct wide_block { /* the one that was read last */
     float number[PL_ENCODING_BLOCK_MAX];
 } wide_block;
 
-/* Numbers of a block lie along k, or along n where b_col is 1. */
-static double number_of_block(const pl_gemm_thin_product *t, int64_t p, int64_t j, wide_block *last)
+static double number_of_block(pl_encoding e, const void *rows, int64_t row, int64_t width, int64_t place,
+                              wide_block *last)
 {
-    const int64_t row = t->b_row == 1 ? j : p, place = t->b_row == 1 ? p : j,
-                  width = t->b_row == 1 ? t->b_col : t->b_row;
-    const int64_t count = pl_encoding_block(t->b_encoding), bytes = pl_encoding_block_bytes(t->b_encoding);
-    const char *at = (const char *)t->b + (row * (width / count) + place / count) * bytes;
-    if (at != last->at) pl_encoding_widen(t->b_encoding, at, count, last->number);
+    const int64_t count = pl_encoding_block(e), bytes = pl_encoding_block_bytes(e);
+    const char *at = (const char *)rows + (row * (width / count) + place / count) * bytes;
+    if (at != last->at) pl_encoding_widen(e, at, count, last->number);
     last->at = at;
     return (double)last->number[place % count];
 }
 
 static double sum_of_blocks(const pl_gemm_thin_product *t, int64_t i, int64_t j)
 {
-    wide_block last = {.at = NULL};
+    wide_block last_a = {.at = NULL}, last_b = {.at = NULL};
+    const int along_k = t->b_row == 1; /* else along n */
     double s = 0;
-    for (int64_t p = 0; p < t->k; p++)
-        s += (double)pl_real_get(t->a_type, t->a, i * t->a_row + p * t->a_col) * number_of_block(t, p, j, &last);
+    for (int64_t p = 0; p < t->k; p++) {
+        const double a = t->a_encoding ? number_of_block(t->a_encoding, t->a, i, t->a_row, p, &last_a)
+                                       : (double)pl_real_get(t->a_type, t->a, i * t->a_row + p * t->a_col);
+        s += a * number_of_block(t->b_encoding, t->b, along_k ? j : p, along_k ? t->b_col : t->b_row, along_k ? p : j,
+                                 &last_b);
+    }
     return s;
 }
 

@@ -1,7 +1,9 @@
 /* Products with a weight as it is encoded, against two oracles: sums in double over the numbers that base/encoding.h
  * widens (at every level; |error| ≤ (k + 8)·u·(Σ|x·w| + |bias| + |residual|), u = 2⁻²⁴, doubled for baseline's separate
  * roundings), and the f32 product of the widened weight, of which a product must have the very bits. Random shapes, all
- * encodings, every level of this machine; bits must not depend on the team. */
+ * encodings, every level of this machine; bits must not depend on the team. Where x is rounded to blocks, too, whole
+ * numbers are multiplied: the first oracle is the same, with what those blocks stand for, and so are the rest but for
+ * the second one; instead every table of the level has the same bits, with VNNI or without. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -13,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "backend/calls.h"
+#include "backend/gemm_rounded.h"
 #include "support/guarded.h"
 #include "support/program.h"
 #include "support/seed.h"
@@ -38,6 +40,9 @@ typedef struct problem {
     int transposed; /* dx = dy W: x is dy, [m,k], W is [k,n] */
     const float *x, *wide, *bias, *residual;
     const uint8_t *w;
+    const uint8_t *x_blocks; /* or NULL; x is what they stand for */
+    const float
+        *least; /* of each number of W, with x_blocks: what code 0 stands for where it is not a multiple of the scale */
 } problem;
 
 /* Where a block has numbers of f16, and how many of them: bytes there are made small and finite. */
@@ -70,6 +75,22 @@ static void make_weight(problem *p)
     p->w = w, p->wide = wide;
 }
 
+/* Products of whole numbers take scale and minimum apart: their error is that of both. */
+static void find_least(problem *p)
+{
+    static const int codes[PL_ENCODING_COUNT] = {
+        [PL_ENCODING_Q4_1] = 4, [PL_ENCODING_Q5_1] = 4, [PL_ENCODING_Q4_K] = 16, [PL_ENCODING_Q5_K] = 16};
+    const int64_t count = p->n * p->k, block = pl_encoding_block_bytes(p->encoding),
+                  bytes = p->n * pl_encoding_row_bytes(p->encoding, p->k), first = codes[p->encoding];
+    float *least = guarded_f32(count);
+    uint8_t *copy = guarded_bytes((uint64_t)bytes, 0);
+    memcpy(copy, p->w, (size_t)bytes);
+    for (int64_t i = 0; i < bytes && first; i += block) memset(copy + i + first, 0, (size_t)(block - first));
+    pl_encoding_widen(p->encoding, copy, count, least);
+    for (int64_t i = 0; i < count && !first; i++) least[i] = 0;
+    p->least = least;
+}
+
 static problem draw_problem(pl_encoding encoding)
 {
     const int64_t block = pl_encoding_block(encoding), blocks = block == 256 ? 6 : block == 32 ? 40 : 1000;
@@ -91,8 +112,30 @@ static problem draw_problem(pl_encoding encoding)
     return p;
 }
 
-/* y and, behind it, the activation's values. */
-static float *run(const problem *p, pl_encoding encoding, const void *w, pl_team team)
+/* With x in blocks, some of which hold zeros alone. */
+static problem draw_rounded_problem(pl_encoding encoding)
+{
+    const int64_t block = pl_encoding_block(encoding);
+    problem p = {.encoding = encoding, .m = chance(50) ? 1 + below(9) : chance(90) ? 1 + below(40) : 150 + below(90)};
+    p.n = p.columns = 1 + below(150), p.k = block * (1 + below(block == 256 ? 3 : 30)), p.has_act = chance(30);
+    float *x = guarded_normal(p.m * p.k, draw());
+    for (int64_t i = 0; i < p.m * p.k; i += 32)
+        if (chance(5)) memset(x + i, 0, 32 * sizeof *x);
+    uint8_t *blocks =
+        guarded_bytes((uint64_t)(p.m * pl_encoding_row_bytes(PL_ENCODING_Q8_0, p.k)), (uint64_t)(2 * below(32)));
+    pl_encoding_narrow(PL_ENCODING_Q8_0, x, p.m * p.k, blocks);
+    pl_encoding_widen(PL_ENCODING_Q8_0, blocks, p.m * p.k, x);
+    p.x = x, p.x_blocks = blocks;
+    if (chance(40)) p.bias = guarded_normal(p.n, draw());
+    if (chance(40)) p.residual = guarded_normal(p.m * p.n, draw());
+    make_weight(&p);
+    find_least(&p);
+    return p;
+}
+
+/* y and, behind it, the activation's values; kernels NULL: those of the level. */
+static float *run_with(const pl_rounded_kernels *kernels, const problem *p, pl_encoding encoding, const void *w,
+                       pl_team team)
 {
     float *y = guarded_f32(p->m * p->n * 2);
     pl_gemm_call c = (p->transposed ? pl_gemm_linear_dx : pl_gemm_linear)(PL_REAL_F32, p->m, p->n, p->k, p->x, w, y);
@@ -101,8 +144,17 @@ static float *run(const problem *p, pl_encoding encoding, const void *w, pl_team
     c.gated = p->gated, c.dots = p->dots;
     c.act = p->gated ? PL_ACT_SILU : PL_ACT_GELU;
     if (p->has_act) c.act_out = y + p->m * p->n, c.ld_act_out = p->n;
-    pl_gemm_exec(&c, guarded_bytes(pl_gemm_workspace_bytes(&c, team), 0), team);
+    if (p->x_blocks) c.a = p->x_blocks, c.a_encoding = PL_ENCODING_Q8_0;
+    if (kernels)
+        pl_gemm_rounded_exec(kernels, &c, guarded_bytes(pl_gemm_rounded_workspace_bytes(kernels, &c, team), 0), team);
+    else
+        pl_gemm_exec(&c, guarded_bytes(pl_gemm_workspace_bytes(&c, team), 0), team);
     return y;
+}
+
+static float *run(const problem *p, pl_encoding encoding, const void *w, pl_team team)
+{
+    return run_with(NULL, p, encoding, w, team);
 }
 
 static void check_element(const problem *p, int64_t i, int64_t j, float got, pl_team team)
@@ -113,6 +165,7 @@ static void check_element(const problem *p, int64_t i, int64_t j, float got, pl_
             const int64_t at = p->transposed ? q * p->n + j : (j + side * p->n) * p->k + q;
             const double term = (double)p->x[i * p->k + q] * (double)p->wide[at];
             s[side] += term, all[side] += fabs(term);
+            if (p->least) all[side] += 2 * fabs((double)p->x[i * p->k + q] * (double)p->least[at]);
         }
     if (p->bias) s[0] += (double)p->bias[j], all[0] += fabs((double)p->bias[j]);
     if (p->residual) {
@@ -146,8 +199,12 @@ static void check_bits(const problem *p, const float *got, const float *wanted, 
 static void check_level(const problem *p, pl_isa isa)
 {
     const float *first = run(p, p->encoding, p->w, (pl_team){1, isa});
-    const float *wide = run(p, PL_ENCODING_F32, p->wide, (pl_team){1, isa});
-    check_bits(p, first, wide, "with the widened weight", (pl_team){1, isa});
+    if (!p->x_blocks)
+        check_bits(p, first, run(p, PL_ENCODING_F32, p->wide, (pl_team){1, isa}), "with the widened weight",
+                   (pl_team){1, isa});
+    else if (isa != PL_ISA_REF)
+        check_bits(p, first, run_with(pl_rounded_kernels_of(isa, 0), p, p->encoding, p->w, (pl_team){1, isa}),
+                   "without VNNI", (pl_team){1, isa});
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) check_element(p, i, j, first[i * p->n + j], (pl_team){1, isa});
     for (int threads = 2; threads <= 4; threads++)
@@ -162,9 +219,18 @@ static void check_rows(const problem *p, pl_isa isa)
     problem one = *p;
     const int64_t row = below(p->m);
     one.m = 1, one.x += row * p->k, one.has_act = 0;
+    if (p->x_blocks) one.x_blocks += row * pl_encoding_row_bytes(PL_ENCODING_Q8_0, p->k);
     if (one.residual) one.residual += row * p->n;
     check_bits(&one, run(&one, p->encoding, p->w, (pl_team){1, isa}), all + row * p->n, "among all rows",
                (pl_team){1, isa});
+}
+
+static void check_problem(problem p, pl_isa isa)
+{
+    check_level(&p, isa);
+    check_rows(&p, isa);
+    guarded_check_all();
+    guarded_free_all();
 }
 
 static void test_products(void **unused)
@@ -172,18 +238,53 @@ static void test_products(void **unused)
     (void)unused;
     for (int round = 0; round < 6; round++)
         for (int e = 0; e < PL_ENCODING_COUNT; e++)
-            for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
-                problem p = draw_problem((pl_encoding)e);
-                check_level(&p, isa);
-                check_rows(&p, isa);
-                guarded_check_all();
-                guarded_free_all();
-            }
+            for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+                check_problem(draw_problem((pl_encoding)e), isa);
+}
+
+static void test_rounded_products(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < 6; round++)
+        for (int e = PL_ENCODING_Q4_0; e < PL_ENCODING_COUNT; e++)
+            for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+                check_problem(draw_rounded_problem((pl_encoding)e), isa);
+}
+
+/* Blocks of every level, byte for byte as base/encoding.h makes them; of halves of codes and of NaN, too. */
+static void test_rounding(void **unused)
+{
+    static const float odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0f, 0x1p-149f, 3e38f, 127, 63.5f, -0.5f, 1.5f};
+    (void)unused;
+    for (int round = 0; round < 40; round++) {
+        const int64_t count = 32 * (1 + below(700)), bytes = pl_encoding_row_bytes(PL_ENCODING_Q8_0, count);
+        float *x = guarded_normal(count, draw());
+        for (int64_t i = 0; i < count; i++) {
+            if (round % 4 == 1) x[i] = (float)(below(255) - 127) * 0.5f;
+            if (round % 4 == 2 && chance(2)) x[i] = odd[below(sizeof odd / sizeof *odd)];
+        }
+        if (round % 4 == 1)
+            for (int64_t i = 0; i < count; i += 32) x[i] = 127; /* a scale of 1 */
+        uint8_t *wanted = guarded_bytes((uint64_t)bytes, 0);
+        pl_encoding_narrow(PL_ENCODING_Q8_0, x, count, wanted);
+        for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+            uint8_t *got = guarded_bytes((uint64_t)bytes, (uint64_t)(2 * below(32)));
+            const pl_cast_call c = {.count = count, .encoding = PL_ENCODING_Q8_0, .x = x, .y = got};
+            pl_cast_exec(&c, (pl_team){1 + (int)below(3), isa});
+            for (int64_t i = 0; i < bytes; i++)
+                if (got[i] != wanted[i])
+                    fail_msg("byte %lld of %lld numbers is %d, not %d (%s, seed %" PRIu64 ")", (long long)i,
+                             (long long)count, got[i], wanted[i], pl_isa_name(isa), seed);
+        }
+        guarded_check_all();
+        guarded_free_all();
+    }
 }
 
 PL_TEST_PROGRAM(argc, argv)
 {
     state = seed = test_seed_said(argc, argv);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products), cmocka_unit_test(test_rounded_products),
+                                       cmocka_unit_test(test_rounding)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
