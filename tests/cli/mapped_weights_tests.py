@@ -66,6 +66,8 @@ def test_gguf():
         for encoding in ["f32", *DRAW.sample(encodings[1:], 3)]:
             run("convert", folder, "model.gguf", "--encoding", encoding, "--quiet")
             check_same("model.gguf")
+            if encoding.startswith("q"):
+                check_same("model.gguf", "--activations", "int8")
             os.remove("model.gguf")
 
 
