@@ -132,6 +132,7 @@ static void say_memory(const pl_run_verdict *v)
             pl_show_count(over ? v->measured_bytes - v->planned_bytes : v->planned_bytes - v->measured_bytes, differs),
             over ? "over" : "under");
     pl_say(" Peak %s bytes (%s)", pl_show_count(v->peak_bytes, a), pl_show_bytes(v->peak_bytes, b));
+    if (v->mapped_files_bytes) pl_say(", with %s of mapped files", pl_show_bytes(v->mapped_files_bytes, a));
     if (v->measured_step_seconds > 0) pl_say("; a step took %s", pl_show_seconds(v->measured_step_seconds, a));
     if (v->measured_step_seconds > 0 && v->planned_step_seconds > 0)
         pl_say(", %s predicted", pl_show_seconds(v->planned_step_seconds, a));
@@ -428,6 +429,10 @@ static pl_resume resume_of(const char *word)
     return strcmp(word, "true") == 0 ? PL_RESUME_YES : strcmp(word, "auto") == 0 ? PL_RESUME_AUTO : PL_RESUME_NO;
 }
 
+/* For a signal's handler, which knows no runner. */
+static const pl_run *running;
+static const char *file_at(const void *address) { return pl_run_file_at(running, address); }
+
 static pl_status open_run(runner *r)
 {
     const char *lock = r->call.word[PL_CALL_LOCK];
@@ -441,6 +446,8 @@ static pl_status open_run(runner *r)
     if (status == PL_OK) status = pl_plan_load(lock, &r->plan, &r->error);
     if (status == PL_OK && !keeps_plan(r)) close(plan_descriptor(r)); /* it is memory */
     if (status == PL_OK) status = pl_run_open(r->plan, &options, &r->run, &r->error);
+    running = r->run;
+    if (status == PL_OK) pl_signals_name_files(r->call.command->name, file_at);
     return status == PL_OK && keeps_plan(r) ? keep_files(r) : status;
 }
 

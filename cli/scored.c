@@ -36,8 +36,11 @@ static void add_json(pl_line *line, const pl_text_score *s, const pl_run_verdict
     s->has_choices ? add_items(line, s) : add_texts(line, s);
     pl_line_add(line, ",\"tokens\":%llu,\"seconds\":%.6g,\"tokens_per_second\":%.6g", (unsigned long long)s->judged,
                 s->seconds, s->tokens_per_second);
-    pl_line_add(line, ",\"planned_bytes\":%llu,\"measured_bytes\":%llu}\n", (unsigned long long)v->planned_bytes,
+    pl_line_add(line, ",\"planned_bytes\":%llu,\"measured_bytes\":%llu", (unsigned long long)v->planned_bytes,
                 (unsigned long long)v->measured_bytes);
+    if (v->mapped_files_bytes)
+        pl_line_add(line, ",\"mapped_files_bytes\":%llu", (unsigned long long)v->mapped_files_bytes);
+    pl_line_add(line, "}\n");
 }
 
 /* ---- for people ---- */
@@ -77,8 +80,10 @@ static void add_words(pl_line *line, const pl_text_score *s, const pl_run_verdic
     char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES];
     s->has_choices ? say_items(line, s) : say_texts(line, s);
     pl_line_add(line, "%-*s  %s, %.4g tok/s\n", COLUMN, "time", pl_show_seconds(s->seconds, a), s->tokens_per_second);
-    pl_line_add(line, "%-*s  %s, %s\n", COLUMN, "memory", pl_show_bytes(v->measured_bytes, a),
+    pl_line_add(line, "%-*s  %s, %s", COLUMN, "memory", pl_show_bytes(v->measured_bytes, a),
                 v->measured_bytes == v->planned_bytes ? "as planned, to the byte" : pl_show_bytes(v->planned_bytes, b));
+    if (v->mapped_files_bytes) pl_line_add(line, "; mapped files: %s", pl_show_bytes(v->mapped_files_bytes, a));
+    pl_line_add(line, "\n");
 }
 
 /* Lines of the items are on standard output: what people read of them all goes to the other one. */

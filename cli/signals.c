@@ -1,7 +1,9 @@
 #include "signals.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -141,6 +143,43 @@ void pl_signals_hold(void)
 void pl_signals_outlive_readers(void) { (void)signal(SIGPIPE, SIG_IGN); }
 
 void pl_signals_ledger(void) { install(SIGUSR1, on_ledger); }
+
+/* ---- mapped files ---- */
+
+static const char *(*file_at)(const void *address);
+static const char *command_name;
+
+static void say_text(const char *text) { pl_say_bytes(text, strlen(text)); }
+
+/* The first thread speaks; others, which meet the same at once, wait for the end. */
+static void on_lost_page(int number, siginfo_t *info, void *context)
+{
+    static atomic_flag spoken = ATOMIC_FLAG_INIT;
+    const char *file = file_at(info->si_addr);
+    (void)context;
+    if (!file) {
+        (void)signal(number, SIG_DFL); /* the same access again ends the process */
+        return;
+    }
+    while (atomic_flag_test_and_set(&spoken)) (void)pause();
+    pl_say_end_line();
+    say_text("plimsoll ");
+    say_text(command_name);
+    say_text(": ");
+    say_text(file);
+    say_text(": became shorter, or cannot be read any more, while it was mapped (--weights mmap)\n"
+             "  start again when it is whole\n");
+    _exit(pl_status_exit_code(PL_E_STORAGE));
+}
+
+void pl_signals_name_files(const char *command, const char *(*find)(const void *address))
+{
+    struct sigaction action = {.sa_sigaction = on_lost_page, .sa_flags = SA_SIGINFO};
+    (void)sigemptyset(&action.sa_mask);
+    command_name = command;
+    file_at = find;
+    (void)sigaction(SIGBUS, &action, NULL);
+}
 
 void pl_signals_last_words(const char *text, size_t bytes, bool is_saved)
 {

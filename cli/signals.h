@@ -22,6 +22,9 @@ void pl_signals_hold(void);               /* before an exec: they wait until the
 void pl_signals_outlive_readers(void);
 void pl_signals_ledger(void);     /* SIGUSR1 is heard */
 bool pl_signal_take_ledger(void); /* was it asked for since the last call? */
+/* From now on a page of a mapped file that is not there any more, or cannot be read, ends the process with a sentence:
+ * which file has the address? NULL: none, and the process ends as it would without this. */
+void pl_signals_name_files(const char *command, const char *(*file_at)(const void *address));
 /* From now on a second signal, which leaves at once, says this; where nothing is saved its exit code is 1. The text
  * must stay until the call after the next. */
 void pl_signals_last_words(const char *text, size_t bytes, bool is_saved);

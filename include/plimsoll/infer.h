@@ -19,9 +19,9 @@ extern "C" {
 
 typedef struct pl_inferred {
     uint64_t items;
-    uint64_t not_finite;                              /* numbers of the results that are infinite or NaN */
-    double seconds;                                   /* of the work, reading and writing with it */
-    double run_seconds; /* of that, of the batches alone: files are not opened, synced and closed in it */
+    uint64_t not_finite; /* numbers of the results that are infinite or NaN */
+    double seconds;      /* of the work, reading and writing with it */
+    double run_seconds;  /* of that, of the batches alone: files are not opened, synced and closed in it */
     double median_seconds, p95_seconds, most_seconds; /* of an item, with infer.latency; else 0 */
 } pl_inferred;
 
@@ -67,7 +67,8 @@ PL_API pl_infer_value pl_infer_value_at(const pl_infer *, size_t); /* inputs fir
 /* Each step reads the input from there, or writes the output there, as many bytes as its value has, wherever they lie:
  * PL_E_USAGE for another number of bytes or a name that is none. Outputs that are bound to nothing stay inside. */
 PL_API PL_MUST_USE pl_status pl_infer_bind(pl_infer *, const char *name, void *at, uint64_t bytes, pl_error *);
-/* PL_E_USAGE where an input is bound to nothing; PL_E_DATA for an id that the model has not got. */
+/* PL_E_USAGE where an input is bound to nothing; PL_E_DATA for an id that the model has not got; PL_E_STORAGE where
+ * files were written to that are mapped (model.weights). */
 PL_API PL_MUST_USE pl_status pl_infer_step(pl_infer *, pl_error *);
 PL_API void pl_infer_close(pl_infer *); /* NULL is fine */
 

@@ -218,6 +218,10 @@ PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, 
 typedef struct pl_run_verdict {
     bool as_planned; /* |measured − planned| ≤ the larger of 1 % and 1 MB, resident */
     uint64_t planned_bytes, measured_bytes, peak_bytes, unexplained_bytes;
+    /* With model.weights mmap: of the files' pages, which are in none of those but the peak, so many are resident now;
+     * page faults since the work began, and those among them that waited for the disk (what else faults was swapped
+     * out). Else 0, but for the faults. */
+    uint64_t mapped_files_bytes, mapped_files_faults, mapped_files_disk_faults;
     uint64_t minor_faults_since_step_2; /* page faults after the second step */
     double planned_step_seconds, measured_step_seconds;
 } pl_run_verdict;
@@ -231,6 +235,9 @@ PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text,
 /* Leaves a line about it beside the results of a command that keeps some (PL_USES_RESULTS), for the page about them;
  * else does nothing. Asks for no memory. */
 PL_API PL_MUST_USE pl_status pl_run_tell(const pl_run *, const pl_run_verdict *, pl_error *);
+/* With model.weights mmap: the file that is mapped at this address; NULL: none is. A file that becomes shorter, or
+ * cannot be read any more, ends in SIGBUS; a program that wants to say so asks this in its handler, which is safe. */
+PL_API const char *pl_run_file_at(const pl_run *, const void *address);
 PL_API void pl_run_close(pl_run *); /* NULL is fine */
 
 /* Item `item` of a command that keeps results (PL_USES_RESULTS), so many steps of it, into a folder: everything that

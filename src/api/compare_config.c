@@ -13,8 +13,7 @@ static pl_status set(pl_config *c, const char *key, const char *value, pl_error 
 const pl_config_key *pl_compare_weights_key(const pl_config *c)
 {
     for (const pl_config_key *k = pl_config_keys; k < PL_CONFIG_KEYS_END; k++)
-        if (k->option && strcmp(k->option, "weights") == 0 && pl_config_is_used(c, k) &&
-            !pl_config_is_meant_for_another(c, k))
+        if (k->flags & PL_CONFIG_FLAG_WEIGHTS && pl_config_is_used(c, k) && !pl_config_is_meant_for_another(c, k))
             return k;
     return NULL;
 }
@@ -39,7 +38,10 @@ pl_status pl_compare_forget_files(pl_config *c, pl_error *err)
 
 static pl_status set_form(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
 {
-    if (p->encoding) return set(c, p->encoding->path, pl_compare_name(p, v), err);
+    if (p->encoding) {
+        PL_TRY(set(c, "model.weights", "arena", err)); /* memory is compared, too */
+        return set(c, p->encoding->path, pl_compare_name(p, v), err);
+    }
     const pl_config_key *precision = pl_config_find_for(c, "<precision>"), *frozen = pl_config_find_for(c, "<frozen>");
     PL_TRY(set(c, precision->path, v == PL_VARIANT_BF16 ? "bf16" : "f32", err));
     if (frozen) PL_TRY(set(c, frozen->path, "f32", err));
@@ -89,11 +91,13 @@ pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step s
 /* What a comparison sets by itself, anew for each form. */
 static const pl_config_key *find_own(const pl_config *c)
 {
-    static const char *const own[] = {"infer.files", "infer.to",     "infer.npy",           "infer.latency",
-                                      "infer.brief", "infer.seeded", "quantization.output", "<encoding>"};
+    static const char *const own[] = {"infer.files",         "infer.to",    "infer.npy",
+                                      "infer.latency",       "infer.brief", "infer.seeded",
+                                      "quantization.output", "<encoding>",  "model.weights"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         const pl_config_key *key = pl_config_find_for(c, own[i]);
-        if (key && pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE) return key;
+        const bool is_set = key && pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE;
+        if (is_set && pl_config_is_used(c, key)) return key;
     }
     return NULL;
 }

@@ -46,7 +46,7 @@ static pl_status dump_program(const pl_compiler *c, const pl_plan *plan, pl_erro
     pl_str text = {0};
     pl_program *program;
     if (!(c->config->run.dump & PL_DUMP_PROGRAM)) return PL_OK;
-    PL_TRY(pl_program_create(plan, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
+    PL_TRY(pl_program_create_nowhere(plan, &program, err));
     pl_program_print(program, &text);
     pl_program_destroy(program);
     return dump(c, "program", &text, err);

@@ -44,7 +44,7 @@ static int count_graph(const pl_graph *g, pl_graph_size *n)
     *n = (pl_graph_size){.nodes = g->node_count, .values = g->value_count, .name_bytes = count_names(g)};
     for (size_t i = 0; i < g->value_count && !over; i++) {
         const bool lasts = g->value[i].role == PL_ROLE_WEIGHT && g->value[i].program == PL_NONE;
-        if (!lasts || pl_value_root(g, (pl_id)i) != i) continue;
+        if (!lasts || pl_value_root(g, (pl_id)i) != i || pl_graph_space_is_files(g, g->value[i].space)) continue;
         const uint64_t bytes = pl_value_bytes(g, (pl_id)i);
         over = pl_size_add(n->weight_bytes, bytes, &n->weight_bytes);
         if (!g->value[i].frozen) n->trained_bytes += bytes;

@@ -20,7 +20,7 @@ typedef struct pl_told {
 typedef struct pl_graph_size {
     uint64_t nodes, values, name_bytes;
     uint64_t forward_nodes, forward_values; /* in the program that layer_major runs again */
-    uint64_t weight_bytes, trained_bytes;   /* all weights; those that are not frozen */
+    uint64_t weight_bytes, trained_bytes;   /* all weights but those in files; those that are not frozen */
 } pl_graph_size;
 
 typedef struct pl_compiler {

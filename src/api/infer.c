@@ -245,7 +245,8 @@ pl_status pl_infer_step(pl_infer *m, pl_error *err)
 {
     const pl_program_hooks hooks = {.load = load, .store = store, .context = m};
     PL_TRY(check_inputs(m, err));
-    return pl_program_run(m->session->program, m->program, &hooks, err);
+    PL_TRY(pl_program_run(m->session->program, m->program, &hooks, err));
+    return pl_session_check_files(m->session, err);
 }
 
 void pl_infer_close(pl_infer *m)

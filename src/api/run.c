@@ -279,7 +279,8 @@ pl_status pl_run_generate(pl_run *r, pl_error *err) { return pl_session_run_job(
 
 pl_status pl_run_answer(pl_run *r, const char *prompt, size_t bytes, pl_error *err)
 {
-    return pl_generate_answer(r->session, prompt, bytes, err);
+    PL_TRY(pl_generate_answer(r->session, prompt, bytes, err));
+    return pl_session_check_files(r->session, err);
 }
 
 pl_status pl_run_infer(pl_run *r, pl_inferred *to, pl_error *err)
@@ -344,12 +345,16 @@ pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room,
     if (r->host)
         return pl_fail(err, PL_E_USAGE, "a ledger needs a process of its own; this run is inside a host program");
     PL_TRY(pl_memory_measure(&owners, &measured, err));
+    measured.committed = pl_session_faults(r->session);
     pl_report_verdict v = pl_report_judge(&r->plan->ledger, &measured);
     if (verdict)
         *verdict = (pl_run_verdict){.as_planned = v.as_planned && v.peak_as_planned,
                                     .planned_bytes = v.planned_bytes,
                                     .measured_bytes = v.measured_bytes,
                                     .peak_bytes = measured.peak_bytes,
+                                    .mapped_files_bytes = measured.files_bytes,
+                                    .mapped_files_faults = measured.committed.minor + measured.committed.major,
+                                    .mapped_files_disk_faults = measured.committed.major,
                                     .unexplained_bytes = v.unexplained_bytes,
                                     .minor_faults_since_step_2 = pl_session_minor_faults(r->session),
                                     .planned_step_seconds = pl_plan_step_seconds(r->plan),
@@ -376,6 +381,8 @@ pl_status pl_run_tell(const pl_run *r, const pl_run_verdict *verdict, pl_error *
                                   .seconds = pl_session_seconds(r->session)};
     return r->data->sink ? pl_beside_append(r->data->sink->path, &told, err) : PL_OK;
 }
+
+const char *pl_run_file_at(const pl_run *r, const void *address) { return pl_session_file_at(r->session, address); }
 
 void pl_run_close(pl_run *r)
 {

@@ -29,7 +29,7 @@
  * Between prepare and "committed" malloc stays inside of the fixed heap, and nothing may map files (setlocale does).
  * After "committed" no region of one thread is opened: libgomp would take a new team from the heap.
  *
- * Invariant: the sum of the measured rows + unexplained is the Rss of /proc/self/smaps_rollup (checked by the tests).
+ * Invariant: the sum of all measured rows + unexplained is the Rss of /proc/self/smaps_rollup (checked by the tests).
  * The library never calls start, prepare or exec_self on its own: they change the whole process. */
 #ifndef PL_BASE_PROCESS_H
 #define PL_BASE_PROCESS_H
@@ -64,6 +64,8 @@ typedef enum pl_memory_kind {
     PL_MEMORY_LOADER,  /* anonymous memory of the dynamic loader: static TLS of the main thread, link maps */
     PL_MEMORY_VDSO,    /* code page of the kernel mapped into every process */
     PL_MEMORY_OTHER,   /* unexplained */
+    PL_MEMORY_FILES,   /* pages of files, mapped for reading: the kernel brings and takes them as it likes, so their
+                          resident bytes are at most those reserved, and in no sum */
     PL_MEMORY_KIND_COUNT
 } pl_memory_kind;
 
@@ -128,6 +130,7 @@ typedef struct pl_memory_row {
 typedef struct pl_process_arena {
     const char *name;
     uint64_t resident_bytes; /* pl_arena_resident_bytes(…) */
+    bool is_files;           /* pages of files: at most so many (PL_MEMORY_FILES) */
 } pl_process_arena;
 
 typedef struct pl_process_planned {
@@ -217,10 +220,16 @@ typedef struct pl_memory_unexplained {
     char name[PL_MEMORY_NAME_BYTES]; /* file or [name]; empty = anonymous */
 } pl_memory_unexplained;
 
+typedef struct pl_process_faults {
+    uint64_t minor, major;
+} pl_process_faults;
+pl_process_faults pl_process_count_faults(void); /* since the process began, all threads */
+
 typedef struct pl_memory_measured {
     size_t row_count;
     pl_memory_row row[PL_MEMORY_ROWS_MAX];
-    uint64_t explained_bytes;   /* sum of the rows' resident bytes */
+    uint64_t explained_bytes;   /* sum of the rows' resident bytes, without those of PL_MEMORY_FILES */
+    uint64_t files_bytes;       /* those */
     uint64_t unexplained_bytes; /* what no row owns: measured, mapping by mapping, not by subtraction */
     size_t unexplained_count;   /* entries in the list below; mappings beyond its end are still in the sum */
     pl_memory_unexplained unexplained[PL_MEMORY_UNEXPLAINED_MAX];
@@ -232,17 +241,13 @@ typedef struct pl_memory_measured {
     uint64_t swap_bytes;
     uint32_t threads;
     uint64_t minor_faults, major_faults;
+    pl_process_faults committed; /* since "committed"; filled in by whoever knows when that was */
 } pl_memory_measured;
 
 pl_status pl_memory_measure(const pl_memory_owners *, pl_memory_measured *, pl_error *);
 /* The row of this kind and name (name NULL: the first of the kind), or NULL. The program's is found whatever the name:
  * a copy of it under another runs the same plan. */
 const pl_memory_row *pl_memory_find_row(const pl_memory_row *rows, size_t count, pl_memory_kind, const char *name);
-
-typedef struct pl_process_faults {
-    uint64_t minor, major;
-} pl_process_faults;
-pl_process_faults pl_process_count_faults(void); /* since the process began, all threads */
 
 /* Bytes of the heap in use now, of all its bytes (mallinfo2): how near the fixed heap is to its end. */
 typedef struct pl_process_heap {

@@ -95,7 +95,7 @@ static void account(const measurement *m, const pl_smaps_entry *map, const pl_me
     pl_memory_row *row = row_of(m->out, range);
     row->reserved_bytes += end - begin;
     row->resident_bytes += resident;
-    m->out->explained_bytes += resident;
+    *(range->kind == PL_MEMORY_FILES ? &m->out->files_bytes : &m->out->explained_bytes) += resident;
     if (resident == 0) return;
     row->proportional_bytes += share(map->bytes[PL_SMAPS_PSS], resident, map->bytes[PL_SMAPS_RSS]);
     row->anonymous_bytes += share(map->bytes[PL_SMAPS_ANONYMOUS], resident, map->bytes[PL_SMAPS_RSS]);

@@ -17,7 +17,7 @@ const char *pl_memory_kind_name(pl_memory_kind kind)
         [PL_MEMORY_MAIN_STACK] = "main stack", [PL_MEMORY_HEAP] = "heap",
         [PL_MEMORY_PROGRAM] = "program",       [PL_MEMORY_LIBRARY] = "library",
         [PL_MEMORY_LOADER] = "loader",         [PL_MEMORY_VDSO] = "vdso",
-        [PL_MEMORY_OTHER] = "unexplained",
+        [PL_MEMORY_OTHER] = "unexplained",     [PL_MEMORY_FILES] = "mapped files",
     };
     return (unsigned)kind < PL_MEMORY_KIND_COUNT ? names[kind] : "?";
 }

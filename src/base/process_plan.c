@@ -47,6 +47,14 @@ static pl_memory_row *add_row(pl_process_planned *plan, pl_memory_kind kind, con
     return row;
 }
 
+static int add_arena(pl_process_planned *plan, const pl_process_arena *a)
+{
+    if (!a->is_files) return add_row(plan, PL_MEMORY_ARENA, a->name, a->resident_bytes) ? 0 : -1;
+    pl_memory_row *row = add_row(plan, PL_MEMORY_FILES, a->name, 0);
+    if (row) row->reserved_bytes = a->resident_bytes;
+    return row ? 0 : -1;
+}
+
 static uint64_t left_out_bytes(pl_parts held)
 {
     pl_part_range range[PL_PART_RANGES_MAX];
@@ -96,9 +104,11 @@ static pl_status sum_up(pl_process_planned *plan, const pl_process_options *o, u
         bool image = row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_LOADER || row->kind == PL_MEMORY_VDSO;
         if (image)
             image_bytes += row->reserved_bytes;
-        else if (row->kind != PL_MEMORY_THREAD_STACK)
+        else if (row->kind != PL_MEMORY_THREAD_STACK) {
+            const bool has_holes = row->kind == PL_MEMORY_PROGRAM || row->kind == PL_MEMORY_FILES;
             plan->page_table_bytes +=
-                pl_process_page_table_bytes(row->kind == PL_MEMORY_PROGRAM ? row->reserved_bytes : row->resident_bytes);
+                pl_process_page_table_bytes(has_holes ? row->reserved_bytes : row->resident_bytes);
+        }
         if (pl_size_add(plan->resident_bytes, row->resident_bytes, &plan->resident_bytes)) {
             return pl_fail(err, PL_E_BUDGET, "the memory of this run adds up to more than 64 bits can count");
         }
@@ -155,7 +165,7 @@ pl_status pl_process_plan(const pl_process_options *options, int threads, int he
     uint32_t further = (uint32_t)(threads - 1 + helper_threads);
     int failed = 0;
     for (size_t i = 0; i < arena_count; i++) {
-        failed |= !add_row(plan, PL_MEMORY_ARENA, arenas[i].name, arenas[i].resident_bytes);
+        failed |= add_arena(plan, &arenas[i]);
     }
     failed |= add_stacks(plan, options, further);
     failed |= add_image(plan, &image, options->parts);

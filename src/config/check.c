@@ -190,6 +190,7 @@ pl_status pl_config_check_options(const pl_config *cfg, pl_config_reader by, pl_
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         const pl_config_origin *from = pl_config_origin_at(cfg, key);
         bool by_option = from->level == PL_CONFIG_FROM_COMMAND_LINE && strncmp(from->by, "--", 2) == 0;
+        if (from->is_refused) continue; /* another key of the option took it */
         if (by_option && !is_option_read(cfg, key, by)) return refuse_option(cfg, key, from->by, by, err);
     }
     return PL_OK;

@@ -48,6 +48,16 @@ static pl_status check_encoding(const checker *c, pl_id id)
     return PL_OK;
 }
 
+/* Nobody writes there, and sums of places and sizes stay far from 64 bits. */
+static pl_status check_place(const checker *c, pl_id id, bool owner)
+{
+    const pl_value *v = &c->g->value[id];
+    if (!pl_graph_space_is_files(c->g, v->space))
+        return v->place ? fail_value(c, id, "only what lies in files has a place there") : PL_OK;
+    if (owner && !v->frozen) return fail_value(c, id, "only a frozen weight can lie in files");
+    return v->place >> 56 ? fail_value(c, id, "its place overflows") : PL_OK;
+}
+
 static pl_status check_view(const checker *c, pl_id id)
 {
     const pl_value *v = &c->g->value[id], *base = &c->g->value[v->view_of];
@@ -81,6 +91,7 @@ static pl_status check_value(const checker *c, pl_id id)
     if (v->frozen && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only a weight that lasts and owns its bytes can be frozen");
     PL_TRY(check_encoding(c, id));
+    PL_TRY(check_place(c, id, owner));
     if (v->latent && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only a weight that lasts and owns its bytes can be latent");
     if (v->inference && (v->role != PL_ROLE_STATE || v->program != PL_NONE || !owner))

@@ -293,6 +293,17 @@ pl_id pl_graph_find_program(const pl_graph *g, const char *name)
     return PL_NONE;
 }
 
+pl_id pl_graph_add_space(pl_graph *g, const char *name)
+{
+    if (g->space_count == PL_SPACES_MAX) return PL_NONE;
+    const char *kept = pl_pool_strdup(g->pool, name);
+    if (!kept) return PL_NONE;
+    g->space[g->space_count] = kept;
+    return g->space_count++;
+}
+
+bool pl_graph_space_is_files(const pl_graph *g, pl_id space) { return strcmp(g->space[space], PL_SPACE_FILES) == 0; }
+
 bool pl_node_uses_tile(const pl_graph *g, const pl_node *n)
 {
     bool uses = false;

@@ -33,6 +33,7 @@ typedef struct pl_value {
                            * dtype says. Shape and dtype (f32) are those of what products multiply with */
     pl_role role;
     pl_id space;    /* index into graph->space */
+    uint64_t place; /* in PL_SPACE_FILES: the byte at which it begins there; 0 in other spaces */
     pl_id program;  /* region that owns a non-persistent value; PL_NONE: persistent */
     pl_id producer; /* node, or PL_NONE for persistent values and inputs */
     pl_id view_of, update_of;
@@ -86,6 +87,10 @@ typedef struct pl_region {
 /* Space 0 is the memory of the process, in which kernels compute. */
 enum { PL_SPACE_RAM = 0, PL_SPACES_MAX = 4, PL_QUEUES_MAX = 8 };
 
+/* The space whose bytes are the pages of files, one file after the other: nothing is placed or written there. Its
+ * values are frozen weights, each of which says where it begins (pl_value.place). */
+#define PL_SPACE_FILES "files"
+
 typedef struct pl_graph {
     pl_pool *pool;
     pl_value *value;
@@ -134,6 +139,8 @@ pl_id pl_region_program(const pl_graph *, pl_id region);
 /* PL_NONE when there is none. Looks at every value: for many names take ir/index.h. */
 pl_id pl_graph_find_value(const pl_graph *, const char *name);
 pl_id pl_graph_find_program(const pl_graph *, const char *name); /* PL_NONE when there is none */
+pl_id pl_graph_add_space(pl_graph *, const char *name);      /* PL_NONE when memory is refused, or there are too many */
+bool pl_graph_space_is_files(const pl_graph *, pl_id space); /* PL_SPACE_FILES? */
 bool pl_node_uses_tile(const pl_graph *, const pl_node *);
 void pl_value_default_strides(pl_value *); /* row-major, from the shape */
 bool pl_value_is_contiguous(const pl_value *);

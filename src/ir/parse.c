@@ -152,6 +152,7 @@ static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, ch
     if (strcmp(l->key, "view") == 0) return parse_ids(l, g->value_count, &v->view_of, 1, err);
     if (strcmp(l->key, "of") == 0) return parse_ids(l, g->value_count, &v->of, 1, err);
     if (strcmp(l->key, "space") == 0) return parse_ids(l, g->space_count, &v->space, 1, err);
+    if (strcmp(l->key, "place") == 0) return pl_lex_uint(l, UINT64_MAX, &v->place, err);
     if (strcmp(l->key, "offset") == 0) return pl_lex_int(l, 0, (int64_t)1 << DIM_MAX_BITS, &v->view_offset, err);
     if (strcmp(l->key, "strides") == 0) return parse_strides(l, v->shape.rank, v->stride, err);
     if (strcmp(l->key, "scope") != 0) return pl_lex_fail(l, err, "a value has no field \"%s\"", l->key);

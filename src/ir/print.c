@@ -72,6 +72,7 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
         pl_str_append(out, pl_encoding_name(v->encoding));
     }
     print_uint(out, "space", v->space);
+    print_uint(out, "place", v->place);
     print_ids(out, "program", &v->program, 1);
     print_ids(out, "update", &v->update_of, 1);
     print_ids(out, "view", &v->view_of, 1);

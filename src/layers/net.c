@@ -99,7 +99,7 @@ static pl_id lasting(pl_net *n, pl_role role, pl_init init, pl_dtype dtype, pl_s
     if (id == PL_NONE) return PL_NONE;
     pl_value *v = &n->b.graph->value[id];
     v->frozen = role == PL_ROLE_WEIGHT && n->is_frozen;
-    if (v->frozen && init.kind == PL_INIT_READ && n->encoding_of) v->encoding = n->encoding_of(n->files, name);
+    if (v->frozen && init.kind == PL_INIT_READ && n->store) n->store(n->files, v);
     begin(n, id, init, name);
     return id;
 }

@@ -17,8 +17,8 @@ typedef struct pl_net {
     pl_names lasting; /* weights and states, and what a program packs of them */
     bool training;    /* the program is to be differentiated */
     bool is_frozen;   /* weights that are made are not trained */
-    /* How a weight that is read from a file is stored; NULL: as its type. */
-    pl_encoding (*encoding_of)(const void *files, const char *name);
+    /* Sets how a frozen weight that comes from files is stored, and where; NULL: as its type, in memory. */
+    void (*store)(const void *files, pl_value *);
     const void *files;
     /* How what meets a weight in blocks is rounded, so that whole numbers are multiplied; PL_ENCODING_F32: not. */
     pl_encoding flow;

@@ -223,13 +223,17 @@ static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
 typedef struct given_files {
     pl_pretrained *model;
     pl_encoding wanted; /* of matrices */
+    pl_id space;        /* of weights that stay in the files; PL_NONE: all are read */
 } given_files;
 
-static pl_encoding encoding_of(const void *files, const char *name)
+static void store(const void *files, pl_value *v)
 {
     const given_files *f = files;
-    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(f->model, name);
-    return t ? pl_pretrained_use_as(t, f->wanted) : PL_ENCODING_F32;
+    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(f->model, v->name);
+    if (!t) return;
+    v->encoding = pl_pretrained_use_as(t, f->wanted);
+    const uint64_t place = pl_pretrained_place(f->model, t, v->encoding);
+    if (f->space != PL_NONE && place != PL_PRETRAINED_NO_PLACE) v->space = f->space, v->place = place;
 }
 
 static pl_encoding wanted_of(const pl_config *c)
@@ -239,12 +243,38 @@ static pl_encoding wanted_of(const pl_config *c)
     return e;
 }
 
+static pl_status add_files(pl_model *m, given_files *files)
+{
+    files->space = PL_NONE;
+    if (m->config->model.weights != PL_CONFIG_WEIGHTS_MMAP) return PL_OK;
+    files->space = pl_graph_add_space(m->net.b.graph, PL_SPACE_FILES);
+    return files->space != PL_NONE ? PL_OK : pl_fail(m->net.err, PL_E_NOMEM, "no memory for the graph");
+}
+
+/* A matrix, that is: vectors alone are not worth it. */
+static pl_status check_mapped(const pl_model *m, pl_id space)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_graph *g = m->net.b.graph;
+    if (space == PL_NONE) return PL_OK;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->value[i].space == space && g->value[i].shape.rank == 2) return PL_OK;
+    return pl_fail(
+        m->net.err, PL_E_CONFIG,
+        "%s: model.weights is mmap, but no matrix of %.300s lies in its files as it is used (model.encoding is "
+        "%s), so all would be read all the same; leave it out",
+        pl_config_where(m->config, "model.weights", where, sizeof where), m->config->model.source,
+        pl_config_find("model.encoding")->names[m->config->model.encoding]);
+}
+
 static pl_status build(pl_model *m)
 {
     given_files files = {.wanted = wanted_of(m->config)};
+    PL_TRY(add_files(m, &files));
     PL_TRY(pl_pretrained_open(m->config->model.source, &files.model, m->net.err));
-    m->net.encoding_of = encoding_of, m->net.files = &files;
-    const pl_status status = build_all(m, pl_pretrained_model(files.model));
+    m->net.store = store, m->net.files = &files;
+    pl_status status = build_all(m, pl_pretrained_model(files.model));
+    if (status == PL_OK) status = check_mapped(m, files.space);
     pl_pretrained_close(files.model);
     return status;
 }

@@ -147,12 +147,20 @@ static pl_status check_overlaps(const named_block *b, size_t count, pl_error *er
     return status;
 }
 
+/* Kernels take numbers and blocks wherever these lie. */
+static bool is_in_place(const pl_plan *p, const named_block *b)
+{
+    const pl_block *x = b->block;
+    if (!pl_graph_space_is_files(p->graph, x->space)) return x->offset % PL_PLAN_ALIGNMENT == 0;
+    return x->offset == p->graph->value[x - p->value].place;
+}
+
 static pl_status check_blocks(const pl_plan *p, const named_block *b, size_t count, pl_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         const pl_block *x = b[i].block;
         uint64_t end;
-        if (pl_size_add(x->offset, x->bytes, &end) || end > p->arena[x->space].bytes || x->offset % PL_PLAN_ALIGNMENT ||
+        if (pl_size_add(x->offset, x->bytes, &end) || end > p->arena[x->space].bytes || !is_in_place(p, &b[i]) ||
             x->first >= x->last)
             return pl_fail(err, PL_E_INTERNAL,
                            "plan: the block of %s lies outside the arena, is not aligned or has no life", b[i].name);

@@ -54,6 +54,19 @@ static pl_status stack_persistent(pl_plan *p, pl_id space, uint64_t *bottom, pl_
     return PL_OK;
 }
 
+/* What lies in files lies there already. */
+static void note_places(pl_plan *p, pl_id space)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < p->graph->value_count; i++) {
+        pl_block *b = &p->value[i];
+        if (b->bytes == 0 || b->space != space) continue;
+        b->offset = p->graph->value[i].place;
+        if (b->offset + b->bytes > end) end = b->offset + b->bytes;
+    }
+    p->arena[space] = (pl_plan_arena){.bytes = end, .lower_bound_bytes = end, .heuristic = "none"};
+}
+
 static size_t collect(pl_plan *p, pl_id space, pl_block **block, pl_place_buffer *buffer)
 {
     size_t count = 0;
@@ -77,6 +90,7 @@ static pl_status place(pl_plan *p, pl_id space, bool quick, pl_error *err)
     size_t room = p->graph->value_count + p->graph->node_count + 1, count = 0;
     uint64_t bottom;
     pl_status status = PL_OK;
+    if (pl_graph_space_is_files(p->graph, space)) return note_places(p, space), PL_OK;
     pl_block **block = pl_alloc(room, sizeof *block);
     pl_place_buffer *buffer = pl_alloc(room, sizeof *buffer);
     uint64_t *offset = pl_alloc(room, sizeof *offset);
@@ -117,7 +131,8 @@ pl_status pl_plan_account(pl_plan *p, int helper_threads, pl_error *err)
     pl_process_arena arena[PL_SPACES_MAX];
     for (uint32_t k = 0; k < p->graph->space_count; k++) {
         uint64_t grain = k == PL_SPACE_RAM && p->huge_pages ? PL_HUGE_PAGE_BYTES : PL_PAGE_BYTES;
-        arena[k] = (pl_process_arena){p->graph->space[k], pl_align_up(p->arena[k].bytes, grain)};
+        const bool is_files = pl_graph_space_is_files(p->graph, k);
+        arena[k] = (pl_process_arena){p->graph->space[k], pl_align_up(p->arena[k].bytes, grain), is_files};
     }
     return pl_process_plan(&p->process, p->team.threads, helper_threads, arena, p->graph->space_count, &p->ledger, err);
 }
@@ -226,6 +241,7 @@ pl_status pl_plan_find_least(pl_graph *g, const pl_plan_options *options, uint64
     uint64_t *alive = pl_alloc(g->node_count + 1, sizeof *alive);
     if (!alive) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for what is alive at %zu nodes", g->node_count));
     for (pl_id k = 0; k < g->space_count; k++) {
+        if (pl_graph_space_is_files(g, k)) note_places(p, k);
         pl_plan_alive(p, k, alive);
         for (size_t i = 0; i < g->node_count; i++)
             if (alive[i] > p->arena[k].bytes) p->arena[k].bytes = alive[i];

@@ -46,6 +46,16 @@ pl_status pl_model_file_check(const pl_model_file *f, pl_error *err)
                    f->path);
 }
 
+pl_status pl_model_file_check_held(const pl_model_file *f, pl_error *err)
+{
+    struct stat held;
+    if (fstat(f->fd, &held) == 0 && is_same(f, &held)) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: was written to while it was in use, so what was computed meanwhile may be wrong; start again "
+                   "when it is whole",
+                   f->path);
+}
+
 pl_status pl_model_file_read(const pl_model_file *f, uint64_t offset, void *to, size_t bytes, pl_error *err)
 {
     return pl_file_read_at(f->fd, f->path, offset, to, bytes, err);

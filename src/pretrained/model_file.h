@@ -22,6 +22,8 @@ pl_status pl_model_file_open(pl_model_file *, const char *path, pl_error *);
 void pl_model_file_close(pl_model_file *); /* also one that is zeroed or whose opening failed */
 /* PL_E_DATA: the file was written to, or its path leads to another one. */
 pl_status pl_model_file_check(const pl_model_file *, pl_error *);
+/* The same of the file that is held open, whatever its path leads to. PL_E_STORAGE. */
+pl_status pl_model_file_check_held(const pl_model_file *, pl_error *);
 pl_status pl_model_file_read(const pl_model_file *, uint64_t offset, void *to, size_t bytes, pl_error *);
 
 #endif

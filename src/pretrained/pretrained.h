@@ -68,6 +68,21 @@ enum { PL_PRETRAINED_STAGING_MIN = 4096 }; /* a megabyte reads faster */
 pl_status pl_pretrained_read(const pl_pretrained *, const pl_pretrained_tensor *, pl_encoding to, void *into,
                              void *staging, size_t staging_bytes, pl_error *);
 
+/* ---- tensors used in the pages of their files ----
+ * All files of the model, one after the other, each from a whole page on: there a tensor begins at its place. */
+#define PL_PRETRAINED_NO_PLACE UINT64_MAX
+/* PL_PRETRAINED_NO_PLACE: the tensor does not lie in its file as it is used in `as` (numbers are converted, transposed,
+ * in another order, or not aligned as a number is), so it must be read. */
+uint64_t pl_pretrained_place(const pl_pretrained *, const pl_pretrained_tensor *, pl_encoding as);
+/* Maps the first `bytes` of them, read-only, at `at`, the beginning of a page, in place of what is mapped there.
+ * PL_E_DATA: a file is another one than was opened. Asks for no memory. */
+pl_status pl_pretrained_map(const pl_pretrained *, void *at, uint64_t bytes, pl_error *);
+/* PL_E_STORAGE: a file has another size, or was written to since it was opened. What its path leads to now does not
+ * matter: a file that was replaced is still the old one where it is mapped. */
+pl_status pl_pretrained_check_mapped(const pl_pretrained *, pl_error *);
+/* The path of the file that has that byte; NULL: none. Safe in a handler of signals. */
+const char *pl_pretrained_file_at(const pl_pretrained *, uint64_t place);
+
 /* A number that tells this model from others: of config.json, of all that a file has before its numbers, and of a page
  * in the middle of each tensor. A plan keeps it. The staging is as above; asks for no memory. PL_E_DATA. */
 pl_status pl_pretrained_identify(const pl_pretrained *, void *staging, size_t staging_bytes, uint64_t *hash,

@@ -340,7 +340,8 @@ static void add_process_row(const pl_report_page *g, pl_doc *d, const pl_memory_
                  pl_format_count(row->reserved_bytes, reserved, sizeof reserved));
     else if (row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
         snprintf(remark, sizeof remark, "%s", pl_memory_kind_name(row->kind));
-    pl_doc_row(d, is_arena ? PL_DOC_HIDDEN : 0); /* its rows are above */
+    /* The arena's rows are above, those of files below. */
+    pl_doc_row(d, is_arena || row->kind == PL_MEMORY_FILES ? PL_DOC_HIDDEN : 0);
     pl_doc_key_words(d, "kind", pl_memory_kind_name(row->kind));
     pl_doc_key_words(d, "name", row->name);
     pl_doc_key_count(d, "count", row->count);
@@ -377,6 +378,10 @@ static void add_process(const pl_report_page *g, pl_doc *d)
     add_plain(g, d, "writer_cache_bytes", 0, "writers' page cache", g->plan->writer_cache_bytes,
               "of files being written");
     add_total(g, d, "charged_bytes", "charged", pl_plan_charged_bytes(g->plan), "what a container is billed for");
+    const pl_memory_row *files = pl_memory_find_row(ledger->row, ledger->row_count, PL_MEMORY_FILES, NULL);
+    if (files)
+        add_plain(g, d, "mapped_files_bytes", 0, "mapped files", files->reserved_bytes,
+                  "at most, and in no sum: the system reads and drops their pages");
     add_budget(g, d);
     pl_doc_object_end(d);
 }

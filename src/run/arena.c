@@ -74,7 +74,7 @@ static pl_status refuse(const pl_arena_options *o, uint64_t bytes, pl_error *err
 }
 
 /* Maps address space with guards and makes the arena in its middle usable; base is NULL until it is. */
-static pl_status map_space(pl_arena *a, const pl_arena_options *o, pl_error *err)
+static pl_status map_space(pl_arena *a, const pl_arena_options *o, int protection, pl_error *err)
 {
     uint64_t alignment = o->huge_pages ? PL_HUGE_PAGE_BYTES : PL_PAGE_BYTES;
     uint64_t slack = alignment + 2 * PL_PAGE_BYTES;
@@ -89,7 +89,7 @@ static pl_status map_space(pl_arena *a, const pl_arena_options *o, pl_error *err
         return refuse(o, a->bytes, err);
     }
     a->base = (unsigned char *)(uintptr_t)pl_align_up((uintptr_t)a->mapping + PL_PAGE_BYTES, alignment);
-    return mprotect(a->base, a->resident_bytes, PROT_READ | PROT_WRITE) ? refuse(o, a->bytes, err) : PL_OK;
+    return mprotect(a->base, a->resident_bytes, protection) ? refuse(o, a->bytes, err) : PL_OK;
 }
 
 static pl_status make_resident(pl_arena *a, const pl_arena_options *o, pl_error *err)
@@ -102,18 +102,36 @@ static pl_status make_resident(pl_arena *a, const pl_arena_options *o, pl_error 
     return PL_OK;
 }
 
+static pl_status own(pl_arena *a, pl_memory_kind kind, const pl_arena_options *o, pl_memory_owners *owners,
+                     pl_error *err)
+{
+    if (owners) PL_TRY(pl_memory_owners_add(owners, kind, o->name, a->base, a->resident_bytes, err));
+    a->owners = owners;
+    return PL_OK;
+}
+
 pl_status pl_arena_map(pl_arena *a, uint64_t bytes, const pl_arena_options *o, pl_memory_owners *owners, pl_error *err)
 {
     *a = (pl_arena){.bytes = bytes, .resident_bytes = pl_arena_resident_bytes(bytes, o->huge_pages)};
     if (bytes == 0) return PL_OK;
     pl_status status;
-    PL_TRY_DONE(map_space(a, o, err));
+    PL_TRY_DONE(map_space(a, o, PROT_READ | PROT_WRITE, err));
     PL_TRY_DONE(make_resident(a, o, err));
-    if (owners) PL_TRY_DONE(pl_memory_owners_add(owners, PL_MEMORY_ARENA, o->name, a->base, a->resident_bytes, err));
-    a->owners = owners;
+    PL_TRY_DONE(own(a, PL_MEMORY_ARENA, o, owners, err));
     return PL_OK;
 done:
     pl_arena_unmap(a);
+    return status;
+}
+
+pl_status pl_arena_reserve(pl_arena *a, uint64_t bytes, const pl_arena_options *o, pl_memory_owners *owners,
+                           pl_error *err)
+{
+    *a = (pl_arena){.bytes = bytes, .resident_bytes = pl_arena_resident_bytes(bytes, false)};
+    if (bytes == 0) return PL_OK;
+    pl_status status = map_space(a, o, PROT_READ, err);
+    if (status == PL_OK) status = own(a, PL_MEMORY_FILES, o, owners, err);
+    if (status != PL_OK) pl_arena_unmap(a);
     return status;
 }
 

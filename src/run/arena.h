@@ -38,6 +38,9 @@ uint64_t pl_arena_resident_bytes(uint64_t bytes, bool huge_pages);
 
 /* Maps, makes resident, fills, registers with owners (NULL: not). PL_E_NOMEM when the kernel refuses. */
 pl_status pl_arena_map(pl_arena *, uint64_t bytes, const pl_arena_options *, pl_memory_owners *, pl_error *);
+/* Addresses for pages of files, which whoever has the files puts there; until then they read as zeros, and take page
+ * tables alone. Like pl_arena_map otherwise; the ledger counts them apart (PL_MEMORY_FILES). */
+pl_status pl_arena_reserve(pl_arena *, uint64_t bytes, const pl_arena_options *, pl_memory_owners *, pl_error *);
 /* Bytes in pages that still hold the pattern and nothing else. */
 uint64_t pl_arena_untouched_bytes(const pl_arena *);
 /* NULL and a zeroed arena are fine. Under a lockdown the mapping is left to the end of the process. */

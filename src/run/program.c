@@ -121,6 +121,14 @@ pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, p
     return pl_program_create_in(plan, ram, program, err);
 }
 
+pl_status pl_program_create_nowhere(const pl_plan *plan, pl_program **program, pl_error *err)
+{
+    pl_program_memory nowhere[PL_SPACES_MAX];
+    for (pl_id k = 0; k < PL_SPACES_MAX; k++)
+        nowhere[k] = (pl_program_memory){(void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX};
+    return pl_program_create_in(plan, nowhere, program, err);
+}
+
 pl_status pl_program_create_in(const pl_plan *plan, const pl_program_memory memory[PL_SPACES_MAX], pl_program **program,
                                pl_error *err)
 {

@@ -45,6 +45,8 @@ typedef struct pl_program_memory {
 /* pl_program_create for plans of more than one space: memory as the plan's arenas. */
 pl_status pl_program_create_in(const pl_plan *, const pl_program_memory memory[PL_SPACES_MAX], pl_program **,
                                pl_error *);
+/* At addresses that nobody touches: for who only looks at the program. */
+pl_status pl_program_create_nowhere(const pl_plan *, pl_program **, pl_error *);
 
 double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run; never goes back, even if that does */
 

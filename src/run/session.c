@@ -22,7 +22,7 @@ static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory
     const uint64_t bytes = p->arena[space].bytes;
     if (!kind)
         return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program does not have", name);
-    if (s->o.owners) {
+    if (s->o.owners || kind->is_files) {
         pl_arena_options options = {.name = name, .huge_pages = space == PL_SPACE_RAM && p->huge_pages};
         PL_TRY(kind->map(&s->arena[space], bytes, &options, s->o.owners, err));
         *memory = (pl_program_memory){s->arena[space].base, s->arena[space].bytes};
@@ -109,7 +109,8 @@ pl_status pl_session_run_job(pl_session *s, const pl_job *job, pl_error *err)
 {
     void *state = pl_session_job_state(s, job);
     if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it lacks the programs");
-    return job->run(s, state, err);
+    const pl_status status = job->run(s, state, err);
+    return status == PL_OK ? pl_session_check_files(s, err) : status;
 }
 
 static pl_status open_jobs(pl_session *s, pl_error *err)
@@ -197,22 +198,13 @@ done:
     return status;
 }
 
-/* At addresses that nobody touches: what begins with an arena only notes them. */
-static pl_status bind_nowhere(pl_session *s, pl_error *err)
-{
-    pl_program_memory nowhere[PL_SPACES_MAX];
-    for (pl_id k = 0; k < PL_SPACES_MAX; k++)
-        nowhere[k] = (pl_program_memory){(void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX};
-    return pl_program_create_in(s->o.plan, nowhere, &s->program, err);
-}
-
 pl_status pl_session_rehearse(const pl_session_options *options, void (*opened)(void *context), void *context,
                               pl_error *err)
 {
     pl_session *s = NULL;
     pl_status status = PL_OK;
     PL_TRY_DONE(create(options, &s, err));
-    PL_TRY_DONE(bind_nowhere(s, err));
+    PL_TRY_DONE(pl_program_create_nowhere(s->o.plan, &s->program, err));
     PL_TRY_DONE(open_jobs(s, err));
     PL_TRY_DONE(pl_session_list_tensors(s, err));
     PL_TRY_DONE(pl_session_open_weights(s, err));
@@ -291,6 +283,7 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
         PL_TRY(pl_lockdown_commit(s->o.lockdown, err));
     }
     s->committed_at = s->reported_at = pl_run_now();
+    s->faults_at_commit = pl_process_count_faults();
     void *staging = pl_session_value(s, PL_STAGING_TRACE);
     if (s->settings->trace_path && staging)
         PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
@@ -329,6 +322,12 @@ void pl_session_close(pl_session *s)
 uint64_t pl_session_minor_faults(const pl_session *s)
 {
     return s->steps_timed > 1 ? pl_process_count_faults().minor - s->faults_at_step_2 : 0;
+}
+
+pl_process_faults pl_session_faults(const pl_session *s)
+{
+    const pl_process_faults now = pl_process_count_faults();
+    return (pl_process_faults){now.minor - s->faults_at_commit.minor, now.major - s->faults_at_commit.major};
 }
 
 uint64_t pl_session_items(const pl_session *s) { return s->items_seen; }

@@ -93,6 +93,14 @@ typedef struct pl_session_times {
 } pl_session_times;
 pl_session_times pl_session_find_times(const pl_session *);
 
+/* Were files that are mapped written to? PL_E_STORAGE. */
+pl_status pl_session_check_files(const pl_session *, pl_error *);
+/* Page faults since "committed": those of mapped files, where nothing of the process was swapped out. */
+pl_process_faults pl_session_faults(const pl_session *);
+/* The mapped file that an address belongs to; NULL: none. For a handler of signals (SIGBUS): the file was cut off, or
+ * cannot be read any more. */
+const char *pl_session_file_at(const pl_session *, const void *address);
+
 void *pl_session_value(const pl_session *, const char *name);
 void *pl_session_address(const pl_session *, pl_id value); /* the same by its place in the plan's graph */
 

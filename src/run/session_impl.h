@@ -67,6 +67,7 @@ struct pl_session {
     double step_seconds[PL_SESSION_STEPS_KEPT]; /* ring of the last ones */
     uint64_t steps_timed;
     uint64_t faults_at_step_2;
+    pl_process_faults faults_at_commit;
 
     /* where the time goes */
     pl_id timed; /* the program timed by components; PL_NONE: none */

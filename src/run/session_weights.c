@@ -28,14 +28,52 @@ static pl_status match_brought(const pl_graph *g, const pl_data *data, pl_error 
     return PL_OK;
 }
 
+/* NULL: the plan has no values in files. */
+static const pl_arena *find_files(const pl_session *s)
+{
+    const pl_graph *g = s->o.plan->graph;
+    for (pl_id k = 0; k < g->space_count; k++)
+        if (pl_graph_space_is_files(g, k)) return &s->arena[k];
+    return NULL;
+}
+
+static pl_status check_place(const pl_session *s, pl_id id, pl_error *err)
+{
+    const pl_graph *g = s->o.plan->graph;
+    const pl_brought_weights *w = s->o.data->brought;
+    if (w->place(w->from, g, id) == g->value[id].place) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: has the weight %s at another place than the plan says; plan again",
+                   s->o.data->path, g->value[id].name);
+}
+
 static pl_status read_brought(pl_session *s, pl_error *err)
 {
     const pl_graph *g = s->o.plan->graph;
     const pl_brought_weights *w = s->o.data->brought;
-    for (size_t i = 0; i < g->value_count; i++)
-        if (is_brought(g, s->o.data, (pl_id)i))
+    const pl_arena *files = find_files(s);
+    if (w && files) PL_TRY(w->map(w->from, files->base, files->bytes, err));
+    for (size_t i = 0; i < g->value_count; i++) {
+        if (!is_brought(g, s->o.data, (pl_id)i)) continue;
+        if (pl_graph_space_is_files(g, g->value[i].space))
+            PL_TRY(check_place(s, (pl_id)i, err));
+        else
             PL_TRY(w->read(w->from, g, (pl_id)i, pl_session_address(s, (pl_id)i), err));
+    }
     return PL_OK;
+}
+
+pl_status pl_session_check_files(const pl_session *s, pl_error *err)
+{
+    const pl_brought_weights *w = s->o.data->brought;
+    return w && find_files(s) ? w->check(w->from, err) : PL_OK;
+}
+
+const char *pl_session_file_at(const pl_session *s, const void *address)
+{
+    const pl_brought_weights *w = s->o.data->brought;
+    const pl_arena *files = w ? find_files(s) : NULL;
+    const uintptr_t at = (uintptr_t)address, base = files ? (uintptr_t)files->base : 0;
+    return files && at >= base && at - base < files->resident_bytes ? w->file_at(w->from, at - base) : NULL;
 }
 
 pl_status pl_session_check_weights(const pl_graph *g, const pl_data *data, pl_error *err)

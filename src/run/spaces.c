@@ -2,8 +2,11 @@
 
 #include <string.h>
 
+#include "ir/graph.h"
+
 static const pl_space_kind kinds[] = {
-    {"ram", pl_arena_map, pl_arena_unmap},
+    {"ram", pl_arena_map, pl_arena_unmap, false},
+    {PL_SPACE_FILES, pl_arena_reserve, pl_arena_unmap, true},
 };
 
 const pl_space_kind *pl_space_find(const char *name)

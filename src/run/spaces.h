@@ -9,6 +9,7 @@ typedef struct pl_space_kind {
     const char *name; /* as in the graph */
     pl_status (*map)(pl_arena *, uint64_t bytes, const pl_arena_options *, pl_memory_owners *, pl_error *);
     void (*unmap)(pl_arena *); /* a zeroed arena is fine */
+    bool is_files;             /* it is mapped in a host program, too, and filled by whoever has the files */
 } pl_space_kind;
 
 /* NULL: there is none of that name. */

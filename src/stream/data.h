@@ -47,11 +47,19 @@ typedef struct pl_data_kind {
 
 /* A pretrained model's weights, wherever they are read from. */
 typedef struct pl_brought_weights {
-    const void *from; /* the first argument of both */
+    const void *from; /* the first argument of all */
     /* Is there this weight, in its shape? PL_E_DATA. */
     pl_status (*match)(const void *from, const pl_graph *, pl_id, pl_error *);
     /* Its numbers, as the value stores them. Asks for no memory. */
     pl_status (*read)(const void *from, const pl_graph *, pl_id, void *to, pl_error *);
+    /* Where in PL_SPACE_FILES are the numbers as the value stores them? UINT64_MAX: nowhere. */
+    uint64_t (*place)(const void *from, const pl_graph *, pl_id);
+    /* Puts the files' pages at these addresses, as many as fit. Asks for no memory. */
+    pl_status (*map)(const void *from, void *at, uint64_t bytes, pl_error *);
+    /* Are the files that are mapped what they were? PL_E_STORAGE. */
+    pl_status (*check)(const void *from, pl_error *);
+    /* The path of the file that has this byte of them. Safe in a handler of signals. NULL: none has. */
+    const char *(*file_at)(const void *from, uint64_t offset);
 } pl_brought_weights;
 
 enum { PL_DATA_SAID_BYTES = 400 };

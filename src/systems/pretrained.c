@@ -54,6 +54,28 @@ static pl_status read_weight(const void *from, const pl_graph *g, pl_id id, void
     return pl_pretrained_read(d->model, t, g->value[id].encoding, to, d->staging, STAGING_BYTES, err);
 }
 
+static uint64_t place_of(const void *from, const pl_graph *g, pl_id id)
+{
+    const pl_pretrained *model = ((const pretrained_data *)from)->model;
+    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(model, g->value[id].name);
+    return t ? pl_pretrained_place(model, t, g->value[id].encoding) : PL_PRETRAINED_NO_PLACE;
+}
+
+static pl_status map_files(const void *from, void *at, uint64_t bytes, pl_error *err)
+{
+    return pl_pretrained_map(((const pretrained_data *)from)->model, at, bytes, err);
+}
+
+static pl_status check_files(const void *from, pl_error *err)
+{
+    return pl_pretrained_check_mapped(((const pretrained_data *)from)->model, err);
+}
+
+static const char *file_at(const void *from, uint64_t offset)
+{
+    return pl_pretrained_file_at(((const pretrained_data *)from)->model, offset);
+}
+
 /* ---- the kind of data ---- */
 
 /* There are no checkpoints of it. */
@@ -107,7 +129,7 @@ static pl_status open_model(pretrained_data *d, const pl_config *c, bool judges,
     const pl_causal_lm *m = pl_pretrained_model(d->model);
     PL_TRY(pl_pretrained_identify(d->model, d->staging, STAGING_BYTES, &identity, err));
     PL_TRY(find_context(c, judges && is_in_chunks(c), m, &context, err));
-    d->weights = (pl_brought_weights){d, match_weight, read_weight};
+    d->weights = (pl_brought_weights){d, match_weight, read_weight, place_of, map_files, check_files, file_at};
     data->brought = &d->weights;
     pl_facts_add(&data->identity, "pretrained_model", pl_fact_of_hash(identity));
     pl_facts_add(&data->extents, "vocab", (uint64_t)m->vocab);

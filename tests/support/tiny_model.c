@@ -89,6 +89,7 @@ size_t tiny_print_header(char header[TINY_HEADER_MAX])
         offset += bytes;
     }
     header[at++] = '}';
+    while (at % 8) header[at++] = ' '; /* as writers do, so that numbers are aligned */
     return at;
 }
 

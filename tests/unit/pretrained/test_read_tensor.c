@@ -3,6 +3,7 @@
 #include "unit/store/scratch_folder.h"
 
 #include <math.h>
+#include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/narrow.h"
@@ -178,6 +179,75 @@ static void test_numbers_that_do_not_fit(void **state)
 }
 
 /* In place, by renaming, and cut short. */
+/* ---- mapped ---- */
+
+enum { MAPPED_MAX = 1 << 18 };
+
+static unsigned char *new_pages(void)
+{
+    void *at = mmap(NULL, MAPPED_MAX, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(at, MAP_FAILED);
+    return at;
+}
+
+/* Where a tensor has a place, the bytes there are what is read. Queries and keys of llama have none in GGUF, where the
+ * rows are in another order. */
+static void check_places(const char *path, bool is_gguf)
+{
+    pl_error err = {0};
+    pl_pretrained *p = opened(path);
+    unsigned char *pages = new_pages();
+    pl_alloc_seal(1);
+    if (pl_pretrained_map(p, pages, MAPPED_MAX, &err) != PL_OK) fail_msg("%s", err.text);
+    for (size_t i = 0; i < TINY_TENSORS; i++) {
+        const pl_pretrained_tensor *t = pl_pretrained_tensor_at(p, i);
+        const uint64_t place = pl_pretrained_place(p, t, t->encoding);
+        const bool in_order = !is_gguf || !(strstr(t->name, "q_proj") || strstr(t->name, "k_proj"));
+        assert_int_equal(place != PL_PRETRAINED_NO_PLACE, in_order);
+        assert_true(pl_pretrained_place(p, t, PL_ENCODING_BF16) == PL_PRETRAINED_NO_PLACE);
+        if (!in_order) continue;
+        read_as(p, t, t->encoding, STAGING_BYTES);
+        assert_memory_equal(pages + place, into, t->bytes);
+        assert_string_equal(pl_pretrained_file_at(p, place), pl_pretrained_file_path(p, t->file));
+    }
+    assert_null(pl_pretrained_file_at(p, MAPPED_MAX));
+    pl_alloc_seal(0);
+    munmap(pages, MAPPED_MAX);
+    pl_pretrained_close(p);
+}
+
+static void test_mapped(void **state)
+{
+    (void)state;
+    check_places(new_folder("mapped"), false);
+    check_places(new_gguf("mapped.gguf", 0), true);
+    check_places(new_gguf("mapped16.gguf", 1), true);
+    check_places(new_gguf("mapped4.gguf", 2), true);
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
+/* Who maps no more than needed gets no more, and a file that changes is noticed. */
+static void test_mapped_files_that_change(void **state)
+{
+    pl_error err = {0};
+    pl_pretrained *p = opened(new_gguf("mapped_part.gguf", 0));
+    unsigned char *pages = new_pages();
+    (void)state;
+    assert_int_equal(pl_pretrained_map(p, pages, 4096, &err), PL_OK);
+    assert_memory_equal(pages, "GGUF", 4);
+    assert_int_equal(pl_pretrained_check_mapped(p, &err), PL_OK);
+    assert_int_equal(rename(new_gguf("mapped_other.gguf", 0), in_folder("mapped_part.gguf")), 0);
+    assert_int_equal(pl_pretrained_check_mapped(p, &err), PL_OK); /* it is still the one that is mapped */
+    assert_int_equal(pl_pretrained_map(p, pages, 4096, &err), PL_E_DATA);
+    pl_pretrained_close(p);
+    p = opened(in_folder("mapped_part.gguf"));
+    assert_int_equal(truncate(in_folder("mapped_part.gguf"), 3000), 0);
+    assert_int_equal(pl_pretrained_check_mapped(p, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "mapped_part.gguf: was written to while it was in use"));
+    munmap(pages, MAPPED_MAX);
+    pl_pretrained_close(p);
+}
+
 static void test_files_that_change(void **state)
 {
     static const char name[] = "model.norm.weight";
@@ -208,6 +278,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_wrong_calls),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_numbers_that_do_not_fit),
+        cmocka_unit_test(test_mapped),
+        cmocka_unit_test(test_mapped_files_that_change),
         cmocka_unit_test(test_files_that_change),
     };
     (void)argc, (void)argv;

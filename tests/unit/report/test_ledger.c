@@ -156,6 +156,37 @@ static void test_one_missing_and_one_too_many(void **state)
     json_decref(root);
 }
 
+/* Pages of files come and go: they are in no sum, and the process's peak may have as many of them as there are. */
+static void test_mapped_files(void **state)
+{
+    (void)state;
+    assert_null(strstr(text_of(), "mapped files"));
+    add(PL_MEMORY_FILES, "files", 0);
+    planned.row[4].reserved_bytes = 90000000;
+    measured.row[measured.row_count++] = planned.row[4];
+    measured.row[4].resident_bytes = measured.files_bytes = 70000000;
+    measured.committed = (pl_process_faults){1200, 34};
+    measured.peak_bytes = planned.resident_bytes + 90000000 + 1000000;
+    const pl_report_verdict v = pl_report_judge(&planned, &measured);
+    assert_true(v.as_planned && v.peak_as_planned && v.difference_bytes == 0 && !v.worst_name);
+    const char *text = text_of();
+    assert_non_null(strstr(text, "As planned, to the byte.\n"));
+    assert_non_null(strstr(text, "90,000,000"));
+    assert_non_null(strstr(text, "70,000,000"));
+    assert_non_null(strstr(text,
+                           "Page faults of mapped files since the start of the work: 1,200, and 34 that waited for "
+                           "the disk.\n"));
+    json_t *root = json_of();
+    assert_int_equal(json_array_size(json_object_get(root, "rows")), 4);
+    assert_int_equal(json_integer_value(json_object_get(root, "mapped_files_at_most_bytes")), 90000000);
+    assert_int_equal(json_integer_value(json_object_get(root, "mapped_files_bytes")), 70000000);
+    assert_int_equal(json_integer_value(json_object_get(root, "mapped_files_minor_faults")), 1200);
+    assert_int_equal(json_integer_value(json_object_get(root, "mapped_files_major_faults")), 34);
+    json_decref(root);
+    measured.peak_bytes++;
+    assert_false(pl_report_judge(&planned, &measured).peak_as_planned);
+}
+
 /* A lock that a copy of the program under another name runs. */
 static void test_program_of_another_name(void **state)
 {
@@ -236,6 +267,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test_setup(test_one_differs, setup),
         cmocka_unit_test_setup(test_just_within_and_just_beyond, setup),
         cmocka_unit_test_setup(test_one_missing_and_one_too_many, setup),
+        cmocka_unit_test_setup(test_mapped_files, setup),
         cmocka_unit_test_setup(test_program_of_another_name, setup),
         cmocka_unit_test_setup(test_unexplained_is_listed, setup),
         cmocka_unit_test_setup(test_full_table_needs_no_more_room, setup),

@@ -140,6 +140,92 @@ static void programs_run_over_both(void **state)
     pl_plan_destroy(p);
 }
 
+/* ---- files ---- */
+
+/* Two weights of 1000 and 10 bytes in files, the second in front of the first. */
+static const char in_files[] = "graph 2\n"
+                               "space \"files\"\n"
+                               "region 0 \"p\"\n"
+                               "value 0 \"w\" f32 [250] weight space=1 place=9002 frozen=1\n"
+                               "value 1 \"v\" bf16 [5] weight space=1 place=2 frozen=1\n"
+                               "value 2 \"x\" f32 [250] output program=0\n"
+                               "value 3 \"y\" bf16 [5] output program=0\n"
+                               "node 0 activation region=0 x=0 y=2 act=tanh\n"
+                               "node 1 activation region=0 x=1 y=3 act=tanh\n"
+                               "end graph\n";
+
+static pl_plan *plan_files(const char *graph, pl_error *err)
+{
+    pl_graph *g = NULL;
+    pl_plan *p = NULL;
+    const pl_plan_options options = {.team = {1, PL_ISA_REF}, .process = pl_process_options_default()};
+    if (pl_graph_parse("t", graph, strlen(graph), &g, err) != PL_OK) return NULL;
+    if (pl_graph_check(g, PL_STAGE_BOUND, err) != PL_OK || pl_plan_create(g, &options, &p, err) != PL_OK)
+        pl_graph_destroy(g);
+    return p;
+}
+
+static void values_in_files_stay_where_they_are(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_str once = {0}, again = {0};
+    pl_plan *p = plan_files(in_files, &err), *read = NULL;
+    if (!p || pl_plan_check(p, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_true(p->value[0].offset == 9002 && p->value[1].offset == 2);
+    assert_int_equal(p->arena[1].bytes, 10002);
+    const pl_memory_row *row = pl_memory_find_row(p->ledger.row, p->ledger.row_count, PL_MEMORY_FILES, "files");
+    assert_true(row && row->reserved_bytes == 3 * PL_PAGE_BYTES && row->resident_bytes == 0);
+    pl_plan_print(p, &once);
+    if (parse(&once, &read, &err) != PL_OK || pl_plan_check(read, &err) != PL_OK) fail_msg("%s", err.text);
+    pl_plan_print(read, &again);
+    assert_string_equal(pl_str_text(&once), pl_str_text(&again));
+    pl_plan_destroy(read);
+    p->value[0].offset += 2; /* it would be read from where it is not */
+    assert_int_equal(pl_plan_check(p, &err), PL_E_INTERNAL);
+    pl_plan_destroy(p);
+    pl_str_deinit(&once);
+    pl_str_deinit(&again);
+}
+
+static void only_frozen_weights_lie_in_files(void **state)
+{
+    (void)state;
+    static const char *const wrong[][3] = {
+        {"place=2 frozen=1", "place=2", "only a frozen weight can lie in files"},
+        {"output program=0\nn", "output program=0 space=1\nn", "only a frozen weight can lie in files"},
+        {"space=1 place=9002", "place=9002", "only what lies in files has a place there"},
+        {"place=9002", "place=72057594037927936", "its place overflows"},
+        {"place=9002", "place=8", "overlap"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char changed[1024];
+        pl_error err = {0};
+        const char *at = strstr(in_files, wrong[i][0]);
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - in_files), in_files, wrong[i][1],
+                 at + strlen(wrong[i][0]));
+        pl_plan *p = plan_files(changed, &err);
+        if (p) assert_int_equal(pl_plan_check(p, &err), PL_E_INTERNAL);
+        if (!strstr(err.text, wrong[i][2])) fail_msg("\"%s\" does not say \"%s\"", err.text, wrong[i][2]);
+        pl_plan_destroy(p);
+    }
+}
+
+static void files_begin_as_zeros(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_arena a;
+    static pl_memory_owners owners;
+    const pl_space_kind *files = pl_space_find("files");
+    assert_true(files && files->is_files);
+    assert_int_equal(files->map(&a, 10002, &(pl_arena_options){.name = "files"}, &owners, &err), PL_OK);
+    assert_int_equal((uintptr_t)a.base % PL_PAGE_BYTES, 0);
+    for (size_t i = 0; i < 3 * PL_PAGE_BYTES; i++) assert_int_equal(a.base[i], 0);
+    assert_true(owners.count == 1 && owners.range[0].kind == PL_MEMORY_FILES);
+    files->unmap(&a);
+    assert_int_equal(owners.count, 0);
+}
+
 static void who_provides_spaces(void **state)
 {
     (void)state;
@@ -152,7 +238,8 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_space_has_an_arena), cmocka_unit_test(the_judge_keeps_spaces_apart),
         cmocka_unit_test(it_reads_back),           cmocka_unit_test(programs_run_over_both),
-        cmocka_unit_test(who_provides_spaces),
+        cmocka_unit_test(who_provides_spaces),     cmocka_unit_test(values_in_files_stay_where_they_are),
+        cmocka_unit_test(files_begin_as_zeros),    cmocka_unit_test(only_frozen_weights_lie_in_files),
     };
     (void)argc, (void)argv;
     return cmocka_run_group_tests(tests, NULL, NULL);
