@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "format.h"
@@ -66,8 +67,10 @@ static void begin_json(const pl_texts *t)
 {
     char text[128];
     pl_line line = {text, sizeof text, 0};
-    pl_line_add(&line, "{\"schema\":\"plimsoll.generate/1\",\"sample\":%llu,\"text\":\"",
-                (unsigned long long)t->number);
+    const uint64_t samples = t->samples ? t->samples : UINT64_MAX;
+    pl_line_add(&line, "{\"schema\":\"plimsoll.generate/1\",");
+    if (t->samples) pl_line_add(&line, "\"prompt\":%llu,", (unsigned long long)(t->number / samples));
+    pl_line_add(&line, "\"sample\":%llu,\"text\":\"", (unsigned long long)(t->number % samples));
     put(t->view, text, line.bytes);
 }
 
@@ -105,7 +108,7 @@ static void begin(pl_texts *t)
     if (t->begun) return;
     t->begun = true;
     if (t->json) return begin_json(t);
-    if (t->number > 0 && (t->prompt || t->prompt_file)) put(t->view, line, sizeof line - 1);
+    if (t->number > 0 && (t->prompt || t->prompt_file || t->samples)) put(t->view, line, sizeof line - 1);
     show_prompt(t);
 }
 
@@ -126,7 +129,8 @@ static void end(pl_texts *t, const pl_text_told *told)
         put_json_end(t->view, told);
     else
         pl_view_text_end(t->view);
-    say_speed(t->view, told);
+    t->tokens += told->tokens;
+    if (!t->samples) say_speed(t->view, told);
     t->begun = false;
     t->number++;
 }
@@ -150,10 +154,29 @@ static pl_status find_status(const pl_texts *t, pl_status status, pl_error *err)
     return t->view->status;
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void say_all(const pl_texts *t, double seconds)
+{
+    char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], c[PL_FORMAT_BYTES], d[PL_FORMAT_BYTES];
+    if (t->view->quiet || !(seconds > 0)) return;
+    pl_say("%s text%s, %s token%s in %s, %s tok/s\n", pl_show_count(t->number, a), pl_show_plural(t->number),
+           pl_show_count(t->tokens, b), pl_show_plural(t->tokens), pl_show_seconds(seconds, c),
+           pl_show_rate((double)t->tokens / seconds, d));
+}
+
 pl_status pl_texts_write(pl_texts *t, pl_run *run, pl_error *err)
 {
+    const double began = seconds_now();
     begin(t);
-    return find_status(t, pl_run_generate(run, err), err);
+    const pl_status status = find_status(t, pl_run_generate(run, err), err);
+    if (t->samples) say_all(t, seconds_now() - began);
+    return status;
 }
 
 /* ---- line by line ---- */

@@ -43,6 +43,7 @@ extern const pl_job pl_job_generate;
 typedef struct pl_generate_settings {
     const char *prompt;       /* "" or NULL: a line's beginning */
     const char *prompt_file;  /* whose text is the prompt; NULL: none */
+    const char *prompts;      /* file of several, with a pretrained model; NULL: none */
     const char *stop;         /* as pl_stops_read wants it; NULL: nothing ends a text early */
     uint64_t context;         /* tokens that the model looks back */
     bool ends_at_context;     /* a text ends where that is full; else its older half moves out */

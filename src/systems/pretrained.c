@@ -97,7 +97,7 @@ static bool is_in_chunks(const pl_config *c)
     return !c->eval.choices[0] && c->eval.protocol == PL_CONFIG_PROTOCOL_CHUNKS;
 }
 
-static pl_status open_model(pretrained_data *d, const pl_config *c, bool judges, pl_error *err)
+static pl_status open_model(pretrained_data *d, const pl_config *c, pl_command command, bool judges, pl_error *err)
 {
     uint64_t context, identity;
     pl_data *data = &d->text.data;
@@ -113,6 +113,8 @@ static pl_status open_model(pretrained_data *d, const pl_config *c, bool judges,
     pl_facts_add(&data->extents, "vocab", (uint64_t)m->vocab);
     pl_facts_add(&data->extents, PL_FACT_CONTEXT, context);
     pl_facts_add(&data->extents, PL_FACT_CONTEXT_MOST, (uint64_t)m->context);
+    if (command == PL_COMMAND_GENERATE && pl_config_sequences(c) > 1)
+        pl_facts_add(&data->extents, PL_FACT_SEQUENCES, (uint64_t)pl_config_sequences(c));
     return PL_OK;
 }
 
@@ -213,7 +215,7 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     snprintf(d->source, sizeof d->source, "%s", c->model.source);
     d->text.data.path = d->source, d->text.has_special = true;
     if (c->generate.prompt_cache[0]) d->text.data.kernel_cache_bytes = 2 * PL_FILE_WINDOW_BYTES;
-    pl_status status = open_model(d, c, judges, err);
+    pl_status status = open_model(d, c, command, judges, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
     if (status == PL_OK && judges) status = find_judged(d, c, planned, err);
     if (status == PL_OK && command == PL_COMMAND_GENERATE && c->generate.chat)
