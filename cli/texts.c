@@ -135,6 +135,7 @@ bool pl_texts_event(pl_texts *t, const pl_event *e)
 {
     if (!t->view || (e->kind != PL_EVENT_TEXT && e->kind != PL_EVENT_TEXT_END)) return false;
     if (e->kind == PL_EVENT_TEXT_END) return end(t, e->told), true;
+    if (t->json && e->text_bytes == 0) return true; /* an object begins when there is something to say */
     begin(t);
     if (t->json)
         put_json_piece(t->view, e->text, e->text_bytes);
@@ -143,8 +144,10 @@ bool pl_texts_event(pl_texts *t, const pl_event *e)
     return true;
 }
 
+/* A text that failed ends its line, so that the sentence that says why has one of its own. */
 static pl_status find_status(const pl_texts *t, pl_status status, pl_error *err)
 {
+    if (status != PL_OK && t->begun && !t->json) pl_view_text_end(t->view);
     if (status != PL_OK || t->view->status == PL_OK) return status;
     *err = t->view->error;
     return t->view->status;
@@ -152,7 +155,6 @@ static pl_status find_status(const pl_texts *t, pl_status status, pl_error *err)
 
 pl_status pl_texts_write(pl_texts *t, pl_run *run, pl_error *err)
 {
-    begin(t);
     return find_status(t, pl_run_generate(run, err), err);
 }
 

@@ -3,6 +3,7 @@
  * second half of the context is fed again from place 0. Without a cache (the perceptron) the program takes the last n
  * tokens. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/causal_lm.h"
@@ -226,18 +227,46 @@ static pl_status feed_prompt(generator *g, pl_error *err)
     return PL_OK;
 }
 
+/* A text begins: who listens shows its prompt. What can be refused has been by then. */
+static void tell_begin(const generator *g)
+{
+    if (g->s->jobs.job[0] == &pl_job_generate) pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = ""});
+}
+
+static void warn_short(const generator *g)
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text,
+             "the prompt has %zu token%s, of which nothing is kept in %.300s: that takes whole chunks of %" PRIu64
+             " tokens (prefill_tokens) before the last token",
+             g->prompt_count, g->prompt_count == 1 ? "" : "s", g->of->kept.path, g->chunks);
+    pl_session_warn(g->s, text);
+}
+
 /* Before the first text, what the file has of its prompt; after it, what the file has not. */
 static pl_status feed_kept_prompt(generator *g, pl_error *err)
 {
     pl_prompt_cache *kept = &g->of->kept;
-    const size_t whole = g->chunks ? (g->prompt_count - 1) / g->chunks * g->chunks : 0;
-    if (!kept->path || whole == 0 || g->of->told > 0 || g->sample > 0) return feed_prompt(g, err);
+    const size_t whole = (g->prompt_count - 1) / g->chunks * g->chunks;
     PL_TRY(pl_prompt_cache_read(kept, g->s, g->prompt, whole, &g->cached, err));
-    const bool is_known = g->cached == whole;
+    const bool is_kept = g->cached < whole;
+    if (is_kept) PL_TRY(pl_prompt_cache_begin(kept, err));
+    if (whole == 0) warn_short(g);
+    tell_begin(g);
     if (g->cached) g->of->reach = kept->tokens + g->chunks;
-    PL_TRY(feed_prompt(g, err));
-    if (is_known || pl_session_should_stop(g->s)) return PL_OK;
-    return pl_prompt_cache_write(kept, g->s, g->prompt, whole, err);
+    const pl_status status = feed_prompt(g, err);
+    if (!is_kept) return status;
+    if (status == PL_OK && !pl_session_should_stop(g->s))
+        return pl_prompt_cache_write(kept, g->s, g->prompt, whole, err);
+    pl_file_abandon(&kept->file);
+    return status;
+}
+
+static pl_status begin_text(generator *g, pl_error *err)
+{
+    if (g->of->kept.path && g->chunks && g->of->told == 0 && g->sample == 0) return feed_kept_prompt(g, err);
+    tell_begin(g);
+    return feed_prompt(g, err);
 }
 
 /* ---- what is told ---- */
@@ -327,7 +356,7 @@ static pl_status write_text(generator *g, pl_error *err)
     g->told = (pl_text_told){.prompt_tokens = g->prompt_count};
     g->decoder = (pl_decoder){.is_text = g->of->has_special, .skips_special = g->of->has_special};
     g->window.bytes = 0, g->window.stopped = false;
-    PL_TRY(feed_kept_prompt(g, err));
+    PL_TRY(begin_text(g, err));
     PL_TRY(write_tokens(g, began, err));
     tell_end(g);
     /* A sample between training steps is cut short too, but there the run itself reports the stop. */
