@@ -3,6 +3,7 @@
  * second half of the context is fed again from place 0. Without a cache (the perceptron) the program takes the last n
  * tokens. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -332,6 +333,17 @@ static void tell_end(generator *g)
 
 /* ---- a text ---- */
 
+static pl_status check_logits(const generator *g, const float *logits, uint32_t vocab, pl_error *err)
+{
+    char what[96];
+    uint32_t i = 0;
+    while (i < vocab && isfinite(logits[i])) i++;
+    if (i == vocab) return PL_OK;
+    snprintf(what, sizeof what, "a logit for token %" PRIu64 " of the text (after %zu of the prompt)",
+             (uint64_t)g->told.tokens + 1, g->prompt_count);
+    return pl_fail_not_finite(g->s, what, err);
+}
+
 static pl_status write_tokens(generator *g, double began, pl_error *err)
 {
     const float *logits = pl_session_value(g->s, "generate.logits");
@@ -341,6 +353,7 @@ static pl_status write_tokens(generator *g, double began, pl_error *err)
     while (g->told.tokens < g->sampling->tokens && !g->window.stopped && !is_end(g) && !is_full(g) &&
            !pl_session_should_stop(g->s)) {
         if (g->told.tokens > 0) PL_TRY(feed(g, g->last, err));
+        PL_TRY(check_logits(g, logits, vocab, err));
         g->last = pl_sample_token(logits, vocab, g->sampling, g->count, g->history.count, g->sample, workspace);
         g->told.tokens++;
         if (!is_end(g)) tell_token(g, g->last);

@@ -1,5 +1,6 @@
 """Tests of what goes wrong with people's own language models: weights that are no numbers, messages that are refused,
 files that cannot be had. Called as cli_tests.py is."""
+import json
 import os
 import random
 
@@ -8,6 +9,7 @@ from cli_tests import SEED, check, main, read, refused, run, unfolded
 
 DRAW = random.Random(SEED)
 TEXT = "the cat and the dog: it's 12"
+FAMILIES = list(pretrained_models.FAMILIES)
 BRIEF = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 
 
@@ -20,6 +22,42 @@ def write(path, text):
     with open(path, "w") as file:
         file.write(text)
     return path
+
+
+def spoil(model, value):
+    """One number of a matrix whose results nothing turns into finite numbers; its name."""
+    name = DRAW.choice([n for n in model.w if n.endswith(("down_proj.weight", "o_proj.weight", "v_proj.weight"))])
+    row = DRAW.choice(model.w[name])
+    row[DRAW.randrange(len(row))] = value
+    return name
+
+
+def test_not_finite():
+    """NaN and infinity among weights: no text, no chat and no figure, but which weight it is."""
+    write("text.txt", TEXT + "\n")
+    write("choices.jsonl", json.dumps({"prompt": "the", "choices": [" cat", " dog"]}) + "\n")
+    write("brief.jinja", BRIEF)
+    for value in (float("nan"), float("-inf")):
+        model = make(DRAW.choice(FAMILIES))
+        name = spoil(model, value)
+        model.save("model", DRAW.choice(["F32", "BF16"]) if value != value else "F32")
+        blame = f"is not finite, for the weight {name} holds an infinity or NaN"
+        words = ["--temperature", DRAW.choice(["0", "0.7"])]
+        out, err = run("generate", "model", TEXT, *words, code=1)
+        check(out == TEXT + "\n", out)
+        refused(1, "token 1 of the text .after .* of the prompt. " + blame, "generate", "model", TEXT, *words, "--json")
+        refused(1, "token 1 of the text .after .* of the prompt. " + blame, "chat", "model", "--chat_template",
+                "./brief.jinja", "--json", *words, input=b"the cat\nand\n")
+        refused(1, "the loss of token 1 that is judged " + blame, "eval", "model", "--text", "text.txt", "--protocol", "windows")
+        refused(1, "the loss of token 1 that is judged " + blame, "eval", "model", "--choices", "choices.jsonl")
+        _, err = run("infer", "model", "text.txt", "--npy", "got", "--sequence", "32")
+        check("infinite or NaN; so is one of the weight " in unfolded(err), err)
+    large = make("llama")
+    for name, rows in large.w.items():
+        if name.endswith(("up_proj.weight", "gate_proj.weight")):
+            large.w[name] = [[3e38] * len(row) for row in rows]
+    large.save("large")
+    refused(1, "a logit .* is not finite, though all weights are: numbers grow too large", "generate", "large", TEXT, "--json")
 
 
 def test_prompt_cache_first():
@@ -44,4 +82,4 @@ def test_prompt_cache_first():
 
 
 if __name__ == "__main__":
-    main({"own_faults": [test_prompt_cache_first]})
+    main({"own_faults": [test_not_finite, test_prompt_cache_first]})
