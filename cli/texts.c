@@ -196,8 +196,9 @@ static pl_status take_line(input *in, const char **line, size_t *bytes, pl_error
     return PL_OK;
 }
 
-/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. */
-static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_error *err)
+/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. *refused: why the
+ * first such line was. */
+static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_status *refused, pl_error *err)
 {
     pl_signals_forget();
     pl_signals_catch();
@@ -205,12 +206,14 @@ static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes
     const bool is_one = status == PL_E_STOPPED && pl_signal_exit_code() == 128 + SIGINT;
     const bool is_refused = status == PL_E_DATA || (status == PL_E_USAGE && !t->chats);
     if (is_refused) pl_say("%s\n", err->text);
+    if (is_refused && *refused == PL_OK) *refused = status;
     return is_one || is_refused ? PL_OK : status;
 }
 
 pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
 {
     static input in;
+    pl_status refused = PL_OK;
     const bool asks = pl_is_terminal(STDIN_FILENO);
     if (asks && !t->view->quiet)
         pl_say("type %s, and Ctrl-D the command\n",
@@ -223,9 +226,9 @@ pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
         pl_status status = take_line(&in, &line, &bytes, err);
         if (status != PL_OK) return status;
         if (!line) break;
-        status = answer(t, run, line, bytes, err);
+        status = answer(t, run, line, bytes, &refused, err);
         if (status != PL_OK) return status;
     }
-    if (asks) pl_say("\n");
-    return PL_OK;
+    if (asks) pl_say("\n"); /* a person has seen what was refused; a script sees the exit code */
+    return asks || refused == PL_OK ? PL_OK : pl_cli_error(err, refused, "not every line was answered, as said above");
 }

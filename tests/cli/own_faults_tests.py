@@ -60,6 +60,22 @@ def test_not_finite():
     refused(1, "a logit .* is not finite, though all weights are: numbers grow too large", "generate", "large", TEXT, "--json")
 
 
+def test_refused_lines():
+    """A script sees that a line had no answer; the others have theirs."""
+    model = make("llama", context=512)
+    model.save("model")
+    write("brief.jinja", "{% if messages[-1].content == 'no' %}{{ raise_exception('not this') }}{% endif %}" + BRIEF)
+    chat = ["chat", "model", "--chat_template", "./brief.jinja", "--json", "-n", "2", "--temperature", "0"]
+    for lines, answers, code in ((b"no\nno\n", 0, 4), (b"no\nthe\n", 1, 4), (b"the\n\xff\n", 1, 4), (b"the\ncat\n", 2, 0),
+                                 (b"", 0, 0)):
+        out, err = run(*chat, input=lines, code=code)
+        check(len(out.splitlines()) == answers, lines, out)
+        check((code == 0) == ("not every line was answered" not in err), lines, err)
+    out, err = run("generate", "model", "--interactive", "--json", "-n", "2", "--sequence", "16",
+                   input=b"x" * 40 + b"\nthe\n", code=2)
+    check(len(out.splitlines()) == 1 and "has 40 tokens" in unfolded(err), out, err)
+
+
 def test_prompt_cache_first():
     """What a prompt's cache is refused for is said before the prompt is shown, and what keeps nothing says so."""
     model = make(DRAW.choice(["llama", "mistral", "gemma3_text"]), context=200)
@@ -82,4 +98,4 @@ def test_prompt_cache_first():
 
 
 if __name__ == "__main__":
-    main({"own_faults": [test_not_finite, test_prompt_cache_first]})
+    main({"own_faults": [test_not_finite, test_refused_lines, test_prompt_cache_first]})
