@@ -196,8 +196,8 @@ static pl_status take_line(input *in, const char **line, size_t *bytes, pl_error
     return PL_OK;
 }
 
-/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. *refused: why the
- * first such line was. */
+/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. *refused: why
+ * the first such line was. */
 static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_status *refused, pl_error *err)
 {
     pl_signals_forget();
