@@ -103,7 +103,7 @@ static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error
     c->data_lent = o->data != NULL;
     if (o->data) return PL_OK;
     if (pl_system_files(c->config, c->command)) return open_files(c, o, err);
-    PL_TRY(pl_open_data(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
+    PL_TRY(pl_open_data(c->config, c->command, o->sizes ? PL_DATA_FOR_RUN : PL_DATA_FOR_PLAN, NULL, &c->data, err));
     return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }
 
@@ -267,7 +267,8 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     enum { FIRST_TOKENS = 64, LAST_TOKENS = 8 };
     const pl_config_key *chunk = find_chunk(config, o->command);
     pl_status status = compile_as_given(config, o, result, plan, err);
-    for (int tokens = FIRST_TOKENS; chunk && status == PL_E_BUDGET && tokens >= LAST_TOKENS; tokens /= 2)
+    for (int tokens = o->quick ? LAST_TOKENS : FIRST_TOKENS; chunk && status == PL_E_BUDGET && tokens >= LAST_TOKENS;
+         tokens /= 2)
         status = compile_in_chunks(config, chunk, tokens, o, result, plan, err);
     return status;
 }
@@ -276,7 +277,8 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
 static bool may_be_smaller(const pl_config *config, pl_command command)
 {
     if (pl_command_does(command, PL_USES_RESULTS)) return true;
-    return pl_command_does(command, PL_USES_UPDATE) && config->memory.budget != PL_CONFIG_BYTES_NONE;
+    return (pl_command_does(command, PL_USES_UPDATE) || pl_is_brought(config)) &&
+           config->memory.budget != PL_CONFIG_BYTES_NONE;
 }
 
 static pl_status make_plan(const pl_config *config, const pl_compile_options *given, pl_plan **plan, pl_error *err)
@@ -318,8 +320,9 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
 static pl_status make_here(const pl_config *config, const pl_compile_options *o, pl_plan **plan, pl_error *err)
 {
     const pl_status status = pl_compile(config, o, NULL, plan, err);
-    const bool trains = pl_command_does(o->command, PL_USES_UPDATE);
-    if (status == PL_E_BUDGET && trains && may_be_smaller(config, o->command)) return pl_advise_refused(config, o, err);
+    const bool has_results = pl_command_does(o->command, PL_USES_RESULTS);
+    if (status == PL_E_BUDGET && !has_results && may_be_smaller(config, o->command))
+        return pl_advise_refused(config, o, err);
     return status;
 }
 

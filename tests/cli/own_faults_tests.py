@@ -3,9 +3,10 @@ files that cannot be had. Called as cli_tests.py is."""
 import json
 import os
 import random
+import re
 
 import pretrained_models
-from cli_tests import SEED, check, main, read, refused, run, unfolded
+from cli_tests import SEED, check, environment, main, read, refused, run, unfolded
 
 DRAW = random.Random(SEED)
 TEXT = "the cat and the dog: it's 12"
@@ -22,6 +23,11 @@ def write(path, text):
     with open(path, "w") as file:
         file.write(text)
     return path
+
+
+def sentence(*words):
+    """As the library says it, figures in full."""
+    return unfolded(run(*words, code=3, env=environment(PLIMSOLL_INTERNAL_SENTENCE="1"))[1]).strip().split("\n")[-1]
 
 
 def spoil(model, value):
@@ -97,5 +103,32 @@ def test_prompt_cache_first():
     check(unfolded(err).count("nothing is kept") == 1, err)
 
 
+def test_advice():
+    """What a refusal says would fit, fits, as it is said; where nothing would, nothing is said but the budget."""
+    model = make("llama", context=3000, head_width=32, inner=1024, width=64)
+    model.save("model")
+    write("text.txt", TEXT * 400)
+    write("short.txt", TEXT * 20)
+    write("choices.jsonl", json.dumps({"prompt": TEXT, "choices": [" cat", " dog"]}) + "\n")
+    write("brief.jinja", BRIEF)
+    commands = (["generate", "model", TEXT, "-n", "3"], ["chat", "model", TEXT, "-n", "3", "--chat_template", "./brief.jinja"],
+                ["eval", "model", "--text", "text.txt"], ["eval", "model", "--text", "text.txt", "--protocol", "windows"],
+                ["eval", "model", "--choices", "choices.jsonl"], ["infer", "model", "short.txt"])
+    for words in commands:
+        needed = int(re.search(r"needs ([0-9]+) bytes", sentence(*words, "--budget", "9MB"))[1])
+        least = needed
+        for budget in (needed - needed // 40, DRAW.randrange(8_000_000, needed)):
+            told = sentence(*words, "--budget", str(budget))
+            check(f"raise the budget to {needed} bytes" in told, words, told)
+            found = re.search("it fits with (.*): ([0-9.]+) MB charged, and the results", told)
+            if not found:
+                continue
+            check(float(found[2]) <= budget / 1e6 + 0.05, told)
+            least = budget
+            run(*words, *found[1].split(), "--budget", str(budget))
+        check(least < needed, words, "no advice")
+
+
 if __name__ == "__main__":
-    main({"own_faults": [test_not_finite, test_refused_lines, test_prompt_cache_first]})
+    main({"own_faults": [test_not_finite, test_refused_lines, test_prompt_cache_first],
+          "own_advice": [test_advice]})
