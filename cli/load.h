@@ -47,6 +47,9 @@ pl_status pl_cli_open_nameless(const pl_cli_input *, char path[PL_CLI_NAMELESS_B
 /* Standard input, read to its end, in such a file. */
 pl_status pl_cli_keep_input(const pl_cli_input *, char path[PL_CLI_NAMELESS_BYTES], bool *is_empty, pl_error *);
 
+/* Where eval is to judge standard input by a pretrained model, which has no folder to keep it in: in such a file. */
+pl_status pl_cli_keep_judged(const pl_cli_input *, pl_error *);
+
 /* Where calibrations are kept, as the environment says, made where it was not there; "" and NULL: nowhere. */
 const char *pl_cli_find_cache(char path[PATH_MAX]);
 const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */

@@ -249,6 +249,7 @@ static pl_status compile_in_chunks(const pl_config *given, const pl_config_key *
     snprintf(value, sizeof value, "%d", tokens);
     pl_status status = pl_config_set(config, key->path, value, "the planner", err);
     if (status == PL_OK) status = compile_as_given(config, o, result, plan, err);
+    if (status == PL_OK) (*plan)->chunk = (uint32_t)tokens;
     pl_config_destroy(config);
     return status;
 }

@@ -103,6 +103,53 @@ def test_prompt_cache_first():
     check(unfolded(err).count("nothing is kept") == 1, err)
 
 
+def charged(*words, **options):
+    return json.loads(run("plan", "model", "--json", *words, **options)[0])["process"]["charged_bytes"]
+
+
+def test_plans():
+    """plan takes what the command takes: a chat, files, standard input."""
+    make("llama", context=512).save("model")
+    write("brief.jinja", BRIEF)
+    write("short.txt", TEXT + "\n")
+    write("long.txt", (TEXT + "\n") * 3000)
+    item = json.dumps({"prompt": TEXT, "choices": [" cat", " dog"]}) + "\n"
+    check(charged("--command", "chat", "--chat_template", "./brief.jinja") > charged("--command", "generate"), "a chat holds no more")
+    write("config.yaml", "data: {text: short.txt}\n")
+    refused(2, "names no pretrained model", "plan", "config.yaml", "--command", "chat")
+    refused(2, "none of train, .*, infer, chat", "plan", "model", "--command", "chats")
+    sizes = ["--command", "infer", "--sequence", "64"]
+    told = json.loads(run("infer", "model", "long.txt", "--json", "--brief", "--sequence", "64")[0].splitlines()[-1])
+    check(charged(*sizes, "long.txt") > charged(*sizes), "files take nothing")
+    whole = json.loads(run("plan", "model", "long.txt", "--json", *sizes)[0])["process"]
+    check(told["planned_bytes"] == whole["resident_bytes"] or told["planned_bytes"] == whole["charged_bytes"], told, whole)
+    check(charged(*sizes, "-", input=(TEXT + "\n").encode() * 3000) == charged(*sizes, "long.txt"), "another plan for standard input")
+    refused(2, "one config only, but there is also long.txt; files are taken with --command infer", "plan", "model", "long.txt")
+    for words, text in ((["--text", "-"], TEXT * 100), (["--choices", "-"], item)):
+        check(charged("--command", "eval", *words, input=text.encode()) > 0, words)
+        write("in.txt", text)
+        named = run("eval", "model", words[0], "in.txt", "--json", "--sequence", "64")[0]
+        piped = run("eval", "model", *words, "--json", "--sequence", "64", input=text.encode())[0]
+        told = [[{k: v for k, v in json.loads(line).items() if "second" not in k} for line in out.splitlines()] for out in (named, piped)]
+        check(told[0] == told[1], told)
+        refused(4, "standard input .-. is empty", "eval", "model", *words, input=b"")
+
+
+def test_lowered_chunk():
+    """How many tokens a budget lets a prompt be read at once is said, by plan and by those that run it."""
+    make("llama", context=512, inner=768).save("model")
+    write("text.txt", TEXT * 100)
+    most, least = charged(), charged("--prefill_tokens", "8")
+    budget = ["--budget", str((least + most) // 2)]
+    chosen = json.loads(run("plan", "model", "--json", *budget)[0])["process"]["lowered_chunk"]
+    check(chosen in (8, 16, 32, 64) and charged("--prefill_tokens", str(chosen)) == charged(*budget), chosen)
+    check(f"{chosen}  tokens are read at a time, to fit the budget" in run("plan", "model", *budget)[0], chosen)
+    for quiet in ([], ["--quiet"]):
+        err = run("generate", "model", TEXT, "-n", "2", *budget, *quiet)[1]
+        check((f"tokens are read {chosen} at a time to fit the budget" in err) == (not quiet), err)
+    check("at a time" not in run("generate", "model", TEXT, "-n", "2")[1], "said without need")
+
+
 def test_advice():
     """What a refusal says would fit, fits, as it is said; where nothing would, nothing is said but the budget."""
     model = make("llama", context=3000, head_width=32, inner=1024, width=64)
@@ -131,4 +178,4 @@ def test_advice():
 
 if __name__ == "__main__":
     main({"own_faults": [test_not_finite, test_refused_lines, test_prompt_cache_first],
-          "own_advice": [test_advice]})
+          "own_advice": [test_advice, test_plans, test_lowered_chunk]})
