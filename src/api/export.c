@@ -249,7 +249,7 @@ pl_status pl_export_model(const pl_config *c, const pl_export_options *o, pl_exp
     e->config = c;
     e->o = o;
     pl_status status = work(e, x, err);
-    x->values_bytes = e->weights.held_bytes;
+    x->values_bytes = e->weights.held_bytes, x->planned_bytes = e->weights.planned_bytes;
     pl_export_weights_deinit(&e->weights);
     pl_graph_destroy(e->graph);
     pl_settings_deinit(&e->settings);

@@ -4,9 +4,11 @@ import json
 import os
 import random
 import re
+import resource
 
 import pretrained_models
 from cli_tests import SEED, check, environment, main, read, refused, run, unfolded
+from export_tests import need_module
 
 DRAW = random.Random(SEED)
 TEXT = "the cat and the dog: it's 12"
@@ -135,6 +137,22 @@ def test_plans():
         refused(4, "standard input .-. is empty", "eval", "model", *words, input=b"")
 
 
+def test_export():
+    """An export holds no more than it says before, and is refused where that is over the budget."""
+    need_module()
+    model = make(DRAW.choice(FAMILIES), width=64, inner=700)
+    model.save("model", "BF16")
+    words = ["export", "model", "--format", "onnx", "--sequence", "16", "--out", "x.onnx"]
+    told = json.loads(run(*words, "--json")[0])
+    planned = told["planned_bytes"]
+    check(told["held_bytes"] + told["values_bytes"] < planned < told["held_bytes"] + told["values_bytes"] + 16e6, told)
+    run(*words, "--budget", str(2 * planned), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (planned, planned)))
+    os.remove("x.onnx")
+    refused(3, "to export it takes up to .* more than the budget of .*; raise the budget", *words, "--budget", str(planned // 2))
+    check(not os.path.exists("x.onnx"), "written all the same")
+    run(*words, "--budget", str(planned + 1_000_000))
+
+
 def test_lowered_chunk():
     """How many tokens a budget lets a prompt be read at once is said, by plan and by those that run it."""
     make("llama", context=512, inner=768).save("model")
@@ -178,4 +196,4 @@ def test_advice():
 
 if __name__ == "__main__":
     main({"own_faults": [test_not_finite, test_refused_lines, test_prompt_cache_first],
-          "own_advice": [test_advice, test_plans, test_lowered_chunk]})
+          "own_advice": [test_advice, test_plans, test_lowered_chunk, test_export]})
