@@ -25,7 +25,8 @@ const pl_cli_option pl_cli_generate_options[] = {
 
 static const char about[] =
     "Writes the prompt and the model's continuation to stdout, as it comes, and how fast that was to stderr. CONFIG is "
-    "the run's config file or the folder of the run. PROMPT (or --prompt) is a text, @FILE a file that has it, - "
+    "the run's config file or the folder of the run, or a pretrained model (docs/own-models.md). PROMPT (or --prompt) "
+    "is a text, @FILE a file that has it, - "
     "standard "
     "input. Without one standard input is the prompt where it is a pipe or a file; on a terminal each line that you "
     "type "
