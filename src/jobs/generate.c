@@ -411,9 +411,9 @@ static pl_status check_ids(const generation *g, const uint32_t *id, size_t count
 {
     if (g->settings->ends_at_context && count >= g->context)
         return pl_fail(err, PL_E_USAGE,
-                       "the prompt has %zu tokens, and the context of `model.context` %" PRIu64
+                       "the prompt has %zu token%s, and the context of `model.context` %" PRIu64
                        "; give a shorter prompt, or a longer context",
-                       count, g->context);
+                       count, count == 1 ? "" : "s", g->context);
     for (size_t i = 0; i < count; i++)
         if (id[i] >= g->vocab)
             return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u", id[i],

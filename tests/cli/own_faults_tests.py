@@ -60,12 +60,22 @@ def test_not_finite():
         refused(1, "the loss of token 1 that is judged " + blame, "eval", "model", "--choices", "choices.jsonl")
         _, err = run("infer", "model", "text.txt", "--npy", "got", "--sequence", "32")
         check("infinite or NaN; so is one of the weight " in unfolded(err), err)
+    out, _ = run("infer", "model", "text.txt", "--compare", "--turns", "1", "--sequence", "32", "--json")
+    check("numbers of the results are infinite or NaN" in json.loads(out)["variants"][0]["remark"], out)
     large = make("llama")
     for name, rows in large.w.items():
         if name.endswith(("up_proj.weight", "gate_proj.weight")):
             large.w[name] = [[3e38] * len(row) for row in rows]
     large.save("large")
     refused(1, "a logit .* is not finite, though all weights are: numbers grow too large", "generate", "large", TEXT, "--json")
+
+
+def test_without_effect():
+    """What a text that is written on from does not read is refused."""
+    make("llama").save("model")
+    for words in (["--system", "be brief"], ["--chat_template", "chatml"]):
+        refused(2, f"{words[0]} is of a chat, .* plimsoll chat", "generate", "model", "the", *words)
+    refused(2, "the prompt has 1 token, and the context", "generate", "model", "x", "--sequence", "1")
 
 
 def test_refused_lines():
@@ -195,5 +205,5 @@ def test_advice():
 
 
 if __name__ == "__main__":
-    main({"own_faults": [test_not_finite, test_refused_lines, test_prompt_cache_first],
+    main({"own_faults": [test_not_finite, test_without_effect, test_refused_lines, test_prompt_cache_first],
           "own_advice": [test_advice, test_plans, test_lowered_chunk, test_export]})
