@@ -13,9 +13,9 @@ static const char about[] =
 
 pl_status pl_cli_set_chat(const pl_cli_input *in, pl_error *err)
 {
-    char source[PATH_MAX];
-    pl_status status = pl_cli_setting(in->config, "model", "source", source, sizeof source, err);
-    if (status == PL_OK && (!source[0] || strcmp(source, "none") == 0))
+    bool is_brought;
+    pl_status status = pl_cli_find_brought(in, &is_brought, err);
+    if (status == PL_OK && !is_brought)
         return pl_cli_error(err, PL_E_CONFIG,
                             "%.300s: names no pretrained model, which a chat needs; give its folder or GGUF file",
                             in->arguments.operand[0]);

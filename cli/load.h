@@ -34,6 +34,9 @@ pl_status pl_cli_check_files(const pl_cli_command *, const pl_cli_input *, pl_er
 /* PL_E_STORAGE when training in a folder that holds no run yet would overwrite files. */
 pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);
 
+/* Is it a pretrained model that somebody brings? */
+pl_status pl_cli_find_brought(const pl_cli_input *, bool *, pl_error *);
+
 /* ---- names.c ---- */
 /* Names of files for a key of the config, a line each: `first` (unless NULL) and the operands after the config. Where a
  * config cannot hold so many names, or such names, "@LIST": a file that has them, gone with the last of these

@@ -131,9 +131,9 @@ static pl_status keep_judged(const pl_cli_input *in, const char *section, const 
 
 pl_status pl_cli_keep_judged(const pl_cli_input *in, pl_error *err)
 {
-    char source[8];
-    pl_status status = pl_cli_setting(in->config, "model", "source", source, sizeof source, err);
-    if (status != PL_OK || !source[0] || strcmp(source, "none") == 0) return status;
+    bool is_brought;
+    pl_status status = pl_cli_find_brought(in, &is_brought, err);
+    if (status != PL_OK || !is_brought) return status;
     status = keep_judged(in, "data", "text", "a text is", err);
     return status == PL_OK ? keep_judged(in, "eval", "choices", "lines of JSON are", err) : status;
 }

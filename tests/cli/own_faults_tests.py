@@ -75,6 +75,10 @@ def test_without_effect():
     make("llama").save("model")
     for words in (["--system", "be brief"], ["--chat_template", "chatml"]):
         refused(2, f"{words[0]} is of a chat, .* plimsoll chat", "generate", "model", "the", *words)
+    write("text.txt", TEXT)
+    refused(2, "has no first values; leave --seeded out", "infer", "model", "text.txt", "--seeded")
+    for words in (["generate", "model", "the"], ["eval", "model", "--text", "text.txt"], ["infer", "model", "text.txt"]):
+        refused(2, "--checkpoint names weights of a model that is trained here", *words, "--checkpoint", "x")
     refused(2, "the prompt has 1 token, and the context", "generate", "model", "x", "--sequence", "1")
 
 
