@@ -56,7 +56,7 @@ static pl_status parse_command(const pl_cli_input *in, pl_command *command, pl_e
 /* What the command itself would take from the command line and from standard input. */
 static pl_status take_inputs(const pl_cli_input *in, pl_command of, pl_error *err)
 {
-    static char files[4096];
+    char files[4096];
     const pl_cli_arguments *a = &in->arguments;
     if (of == PL_COMMAND_EVALUATE) return pl_cli_keep_judged(in, err);
     if (a->operand_count < 2) return PL_OK;
