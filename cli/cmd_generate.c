@@ -25,7 +25,8 @@ const pl_cli_option pl_cli_generate_options[] = {
 
 static const char about[] =
     "Writes the prompt and the model's continuation to stdout, as it comes, and how fast that was to stderr. CONFIG is "
-    "the run's config file or the folder of the run. PROMPT (or --prompt) is a text, @FILE a file that has it, - "
+    "the run's config file or the folder of the run, or a pretrained model (docs/own-models.md). PROMPT (or --prompt) "
+    "is a text, @FILE a file that has it, - "
     "standard "
     "input. Without one standard input is the prompt where it is a pipe or a file; on a terminal each line that you "
     "type "
@@ -153,11 +154,25 @@ static pl_status find_source(const pl_cli_input *in, source *s, pl_error *err)
     return status;
 }
 
+/* Options that only a chat reads. */
+static pl_status check_chat(const pl_cli_input *in, pl_error *err)
+{
+    static const char *const keys[] = {"generate.system", "generate.template"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (pl_config_is_option(in->config, keys[i]))
+            return pl_cli_error(err, PL_E_USAGE,
+                                "`%s` is of a chat, and this writes on from a text; leave it out, or use "
+                                "plimsoll chat",
+                                keys[i]);
+    return PL_OK;
+}
+
 static pl_status take_source(const pl_cli_input *in, source *s, pl_error *err)
 {
     char from[PATH_MAX + 1];
     const char *const *value = in->arguments.value;
     pl_status status = find_source(in, s, err);
+    if (status == PL_OK && !s->chats) status = check_chat(in, err);
     if (status != PL_OK) return status;
     snprintf(from, sizeof from, "@%s", value[FROM] ? value[FROM] : "");
     const char *given[] = {in->arguments.operand_count > 1 ? in->arguments.operand[1] : NULL,

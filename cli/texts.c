@@ -139,6 +139,7 @@ bool pl_texts_event(pl_texts *t, const pl_event *e)
 {
     if (!t->view || (e->kind != PL_EVENT_TEXT && e->kind != PL_EVENT_TEXT_END)) return false;
     if (e->kind == PL_EVENT_TEXT_END) return end(t, e->told), true;
+    if (t->json && e->text_bytes == 0) return true; /* an object begins when there is something to say */
     begin(t);
     if (t->json)
         put_json_piece(t->view, e->text, e->text_bytes);
@@ -147,8 +148,10 @@ bool pl_texts_event(pl_texts *t, const pl_event *e)
     return true;
 }
 
+/* A text that failed ends its line, so that the sentence that says why has one of its own. */
 static pl_status find_status(const pl_texts *t, pl_status status, pl_error *err)
 {
+    if (status != PL_OK && t->begun && !t->json) pl_view_text_end(t->view);
     if (status != PL_OK || t->view->status == PL_OK) return status;
     *err = t->view->error;
     return t->view->status;
@@ -173,7 +176,6 @@ static void say_all(const pl_texts *t, double seconds)
 pl_status pl_texts_write(pl_texts *t, pl_run *run, pl_error *err)
 {
     const double began = seconds_now();
-    begin(t);
     const pl_status status = find_status(t, pl_run_generate(run, err), err);
     if (t->samples) say_all(t, seconds_now() - began);
     return status;
@@ -217,8 +219,9 @@ static pl_status take_line(input *in, const char **line, size_t *bytes, pl_error
     return PL_OK;
 }
 
-/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. */
-static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_error *err)
+/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. *refused: why
+ * the first such line was. */
+static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_status *refused, pl_error *err)
 {
     pl_signals_forget();
     pl_signals_catch();
@@ -226,12 +229,14 @@ static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes
     const bool is_one = status == PL_E_STOPPED && pl_signal_exit_code() == 128 + SIGINT;
     const bool is_refused = status == PL_E_DATA || (status == PL_E_USAGE && !t->chats);
     if (is_refused) pl_say("%s\n", err->text);
+    if (is_refused && *refused == PL_OK) *refused = status;
     return is_one || is_refused ? PL_OK : status;
 }
 
 pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
 {
     static input in;
+    pl_status refused = PL_OK;
     const bool asks = pl_is_terminal(STDIN_FILENO);
     if (asks && !t->view->quiet)
         pl_say("type %s, and Ctrl-D the command\n",
@@ -244,9 +249,9 @@ pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
         pl_status status = take_line(&in, &line, &bytes, err);
         if (status != PL_OK) return status;
         if (!line) break;
-        status = answer(t, run, line, bytes, err);
+        status = answer(t, run, line, bytes, &refused, err);
         if (status != PL_OK) return status;
     }
-    if (asks) pl_say("\n");
-    return PL_OK;
+    if (asks) pl_say("\n"); /* a person has seen what was refused; a script sees the exit code */
+    return asks || refused == PL_OK ? PL_OK : pl_cli_error(err, refused, "not every line was answered, as said above");
 }

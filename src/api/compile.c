@@ -103,7 +103,7 @@ static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error
     c->data_lent = o->data != NULL;
     if (o->data) return PL_OK;
     if (pl_system_files(c->config, c->command)) return open_files(c, o, err);
-    PL_TRY(pl_open_data(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
+    PL_TRY(pl_open_data(c->config, c->command, o->sizes ? PL_DATA_FOR_RUN : PL_DATA_FOR_PLAN, NULL, &c->data, err));
     return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }
 
@@ -269,8 +269,10 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (!smaller) return pl_fail(err, PL_E_NOMEM, "no memory to plan for less at once");
     for (int n = pl_config_sequences(config) / 2; several && status == PL_E_BUDGET && n >= 1; n /= 2)
         status = compile_with(smaller, several, n, o, result, plan, err);
-    for (int n = FIRST_TOKENS; chunk && status == PL_E_BUDGET && n >= LAST_TOKENS; n /= 2)
+    for (int n = o->quick ? LAST_TOKENS : FIRST_TOKENS; chunk && status == PL_E_BUDGET && n >= LAST_TOKENS; n /= 2) {
         status = compile_with(smaller, chunk, n, o, result, plan, err);
+        if (status == PL_OK) (*plan)->chunk = (uint32_t)n;
+    }
     pl_config_destroy(smaller);
     return status;
 }
@@ -279,7 +281,8 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
 static bool may_be_smaller(const pl_config *config, pl_command command)
 {
     if (pl_command_does(command, PL_USES_RESULTS)) return true;
-    return pl_command_does(command, PL_USES_UPDATE) && config->memory.budget != PL_CONFIG_BYTES_NONE;
+    return (pl_command_does(command, PL_USES_UPDATE) || pl_is_brought(config)) &&
+           config->memory.budget != PL_CONFIG_BYTES_NONE;
 }
 
 static pl_status make_plan(const pl_config *config, const pl_compile_options *given, pl_plan **plan, pl_error *err)
@@ -321,8 +324,9 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
 static pl_status make_here(const pl_config *config, const pl_compile_options *o, pl_plan **plan, pl_error *err)
 {
     const pl_status status = pl_compile(config, o, NULL, plan, err);
-    const bool trains = pl_command_does(o->command, PL_USES_UPDATE);
-    if (status == PL_E_BUDGET && trains && may_be_smaller(config, o->command)) return pl_advise_refused(config, o, err);
+    const bool has_results = pl_command_does(o->command, PL_USES_RESULTS);
+    if (status == PL_E_BUDGET && !has_results && may_be_smaller(config, o->command))
+        return pl_advise_refused(config, o, err);
     return status;
 }
 

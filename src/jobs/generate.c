@@ -3,6 +3,8 @@
  * second half of the context is fed again from place 0. Without a cache (the perceptron) the program takes the last n
  * tokens. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/causal_lm.h"
@@ -195,18 +197,46 @@ static pl_status feed_prompt(generator *g, pl_error *err)
     return PL_OK;
 }
 
+/* A text begins: who listens shows its prompt. What can be refused has been by then. */
+static void tell_begin(const generator *g)
+{
+    if (g->s->jobs.job[0] == &pl_job_generate) pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = ""});
+}
+
+static void warn_short(const generator *g)
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text,
+             "the prompt has %zu token%s, of which nothing is kept in %.300s: that takes whole chunks of %" PRIu64
+             " tokens (prefill_tokens) before the last token",
+             g->prompt_count, g->prompt_count == 1 ? "" : "s", g->of->kept.path, g->chunks);
+    pl_session_warn(g->s, text);
+}
+
 /* Before the first text, what the file has of its prompt; after it, what the file has not. */
 static pl_status feed_kept_prompt(generator *g, pl_error *err)
 {
     pl_prompt_cache *kept = &g->of->kept;
-    const size_t whole = g->chunks ? (g->prompt_count - 1) / g->chunks * g->chunks : 0;
-    if (!kept->path || whole == 0 || g->of->told > 0 || g->sample > 0) return feed_prompt(g, err);
+    const size_t whole = (g->prompt_count - 1) / g->chunks * g->chunks;
     PL_TRY(pl_prompt_cache_read(kept, g->s, g->prompt, whole, &g->cached, err));
-    const bool is_known = g->cached == whole;
+    const bool is_kept = g->cached < whole;
+    if (is_kept) PL_TRY(pl_prompt_cache_begin(kept, err));
+    if (whole == 0) warn_short(g);
+    tell_begin(g);
     if (g->cached) g->of->reach = kept->tokens + g->chunks;
-    PL_TRY(feed_prompt(g, err));
-    if (is_known || pl_session_should_stop(g->s)) return PL_OK;
-    return pl_prompt_cache_write(kept, g->s, g->prompt, whole, err);
+    const pl_status status = feed_prompt(g, err);
+    if (!is_kept) return status;
+    if (status == PL_OK && !pl_session_should_stop(g->s))
+        return pl_prompt_cache_write(kept, g->s, g->prompt, whole, err);
+    pl_file_abandon(&kept->file);
+    return status;
+}
+
+static pl_status begin_text(generator *g, pl_error *err)
+{
+    if (g->of->kept.path && g->chunks && g->of->told == 0 && g->sample == 0) return feed_kept_prompt(g, err);
+    tell_begin(g);
+    return feed_prompt(g, err);
 }
 
 /* ---- what is told ---- */
@@ -274,6 +304,17 @@ void pl_generator_tell_end(generator *g)
 
 /* ---- a text ---- */
 
+static pl_status check_logits(const generator *g, const float *logits, uint32_t vocab, pl_error *err)
+{
+    char what[96];
+    uint32_t i = 0;
+    while (i < vocab && isfinite(logits[i])) i++;
+    if (i == vocab) return PL_OK;
+    snprintf(what, sizeof what, "a logit for token %" PRIu64 " of the text (after %zu of the prompt)",
+             (uint64_t)g->told.tokens + 1, g->prompt_count);
+    return pl_fail_not_finite(g->s, what, err);
+}
+
 void pl_generator_tell(generator *g, uint32_t token)
 {
     g->last = token;
@@ -281,14 +322,16 @@ void pl_generator_tell(generator *g, uint32_t token)
     if (!is_end(g)) tell_token(g, token);
 }
 
-void pl_generator_take(generator *g, const float *logits, double began)
+pl_status pl_generator_take(generator *g, const float *logits, double began, pl_error *err)
 {
     const uint32_t known = pl_tokenizer_vocab_size(g->of->tokenizer);
     const uint32_t vocab = known < g->of->vocab ? known : g->of->vocab;
+    PL_TRY(check_logits(g, logits, vocab, err));
     pl_generator_tell(g, pl_sample_token(logits, vocab, g->sampling, g->count, g->history.count, g->sample,
                                          pl_session_value(g->s, STAGING)));
     g->told.seconds = pl_run_now() - began;
     if (g->told.tokens == 1) g->told.first_seconds = g->told.seconds;
+    return PL_OK;
 }
 
 bool pl_generator_is_over(const generator *g)
@@ -301,7 +344,7 @@ static pl_status write_tokens(generator *g, double began, pl_error *err)
     const float *logits = pl_session_value(g->s, "generate.logits");
     while (!pl_generator_is_over(g) && !pl_session_should_stop(g->s)) {
         if (g->told.tokens > 0) PL_TRY(feed(g, g->last, err));
-        pl_generator_take(g, logits, began);
+        PL_TRY(pl_generator_take(g, logits, began, err));
     }
     return PL_OK;
 }
@@ -317,7 +360,7 @@ static pl_status write_text(generator *g, pl_error *err)
 {
     const double began = pl_run_now();
     pl_generator_begin_text(g);
-    PL_TRY(feed_kept_prompt(g, err));
+    PL_TRY(begin_text(g, err));
     PL_TRY(write_tokens(g, began, err));
     pl_generator_tell_end(g);
     /* A sample between training steps is cut short too, but there the run itself reports the stop. */
@@ -362,9 +405,9 @@ static pl_status check_ids(const void *job, const uint32_t *id, size_t count, pl
     const generation *g = job;
     if (g->settings->ends_at_context && count >= g->context)
         return pl_fail(err, PL_E_USAGE,
-                       "the prompt has %zu tokens, and the context of `model.context` %" PRIu64
+                       "the prompt has %zu token%s, and the context of `model.context` %" PRIu64
                        "; give a shorter prompt, or a longer context",
-                       count, g->context);
+                       count, count == 1 ? "" : "s", g->context);
     for (size_t i = 0; i < count; i++)
         if (id[i] >= g->vocab)
             return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u", id[i],

@@ -132,15 +132,16 @@ static void set_input(const batch *b, row *r)
         pl_session_set_integer(b->s, PL_INPUT_POSITION, (int64_t)position);
 }
 
-static void take_token(const batch *b, row *r, const float *logits)
+static pl_status take_token(const batch *b, row *r, const float *logits, pl_error *err)
 {
     generator *g = &r->g;
     text *t = text_at(b, r->number);
-    if (!r->is_used || r->fed < g->prompt_count) return;
-    pl_generator_take(g, logits, r->began);
+    if (!r->is_used || r->fed < g->prompt_count) return PL_OK;
+    PL_TRY(pl_generator_take(g, logits, r->began, err));
     ids_at(b, r->number)[g->told.tokens - 1] = g->last;
     *t = (text){g->told, g->position, pl_generator_is_over(g)};
     r->is_used = !t->is_over;
+    return PL_OK;
 }
 
 static pl_status step(batch *b, pl_error *err)
@@ -148,7 +149,7 @@ static pl_status step(batch *b, pl_error *err)
     const float *logits = pl_session_value(b->s, "generate.logits");
     for (uint64_t r = 0; r < b->rows; r++) set_input(b, &b->row[r]);
     PL_TRY(pl_session_run_program(b->s, b->of->program, false, err));
-    for (uint64_t r = 0; r < b->rows; r++) take_token(b, &b->row[r], logits + r * b->of->vocab);
+    for (uint64_t r = 0; r < b->rows; r++) PL_TRY(take_token(b, &b->row[r], logits + r * b->of->vocab, err));
     return PL_OK;
 }
 

@@ -78,8 +78,8 @@ void pl_generator_begin_text(generator *);
 /* As many of the prompt's tokens as go through "prefill", from its beginning; *fed: how many. */
 pl_status pl_generator_feed_chunks(generator *, size_t *fed, pl_error *);
 void pl_generator_remember(generator *, uint32_t token);
-/* The text's next token, by these logits; it is told. began: when the text did. */
-void pl_generator_take(generator *, const float *logits, double began);
+/* The text's next token, by these logits; it is told. began: when the text did. PL_E_DIVERGED: they are not finite. */
+pl_status pl_generator_take(generator *, const float *logits, double began, pl_error *);
 bool pl_generator_is_over(const generator *);
 /* The same for a token that another generator took: its number in the text is told.tokens. */
 void pl_generator_tell(generator *, uint32_t token);
