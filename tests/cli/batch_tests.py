@@ -55,7 +55,7 @@ def test_alone():
             ["--repeat-penalty", "1.4", "--repeat-last-n", "6", "--stop", "e", "--stop", "t "],
             ["--frequency-penalty", "0.5", "--top-k", "40", "--min-p", "0.01"]]
     for family in ("gpt2", "llama", "mistral", "gemma2", "gemma3_text"):
-        model = make(family, head_width=32)
+        model = make(family, width=128, head_width=32)
         folder = model.save(family, DRAW.choice(("F32", "BF16")))
         for way in DRAW.sample(ways, 2):
             more = [*way, "--tokens", str(DRAW.choice((1, 9, 30))), "--seed", str(DRAW.randrange(1 << 20)),
