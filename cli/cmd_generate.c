@@ -75,10 +75,12 @@ static pl_status set(const pl_cli_input *in, const char *key, const char *value,
     return pl_config_set(in->config, key, value, "the prompt", err);
 }
 
-static pl_status take_prompt(const pl_cli_input *in, const char *prompt, pl_error *err)
+/* In place of what the config has: a prompt, a file that is one, or a file of several. */
+static pl_status take_prompt(const pl_cli_input *in, const char *prompt, bool has_several, pl_error *err)
 {
     pl_error ignored = {0};
     pl_status status = set(in, "generate.prompt", "", err);
+    if (status == PL_OK && has_several) status = set(in, "generate.prompts", "none", err);
     if (status == PL_OK) status = set(in, "generate.prompt_file", "none", err);
     if (status != PL_OK) return status;
     if (strcmp(prompt, "-") == 0) return take_input(in, "generate.prompt_file", err);
@@ -175,17 +177,19 @@ static pl_status take_source(const pl_cli_input *in, source *s, pl_error *err)
     if (status == PL_OK && !s->chats) status = check_chat(in, err);
     if (status != PL_OK) return status;
     snprintf(from, sizeof from, "@%s", value[FROM] ? value[FROM] : "");
+    const bool is_several = s->has_several && pl_config_is_option(in->config, "generate.prompts");
     const char *given[] = {in->arguments.operand_count > 1 ? in->arguments.operand[1] : NULL,
                            value[PROMPT],
                            value[FROM] ? from : NULL,
                            pl_config_is_option(in->config, "generate.prompt") ? s->prompt : NULL,
-                           pl_config_is_option(in->config, "generate.prompts") && s->has_several ? "" : NULL,
+                           is_several ? "" : NULL,
                            pl_config_is_option(in->config, "generate.interactive") && s->answers ? "" : NULL};
     status = check_one(given, sizeof given / sizeof *given, err);
-    if (status == PL_OK && strcmp(s->prompts, "-") == 0) return take_input(in, "generate.prompts", err);
-    if (status != PL_OK || s->answers || s->has_several) return status;
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i]) return take_prompt(in, given[i], err);
+    if (status != PL_OK || s->answers) return status;
+    for (size_t i = 0; i < sizeof given / sizeof *given && !is_several; i++)
+        if (given[i]) return take_prompt(in, given[i], s->has_several, err);
+    if (strcmp(s->prompts, "-") == 0) return take_input(in, "generate.prompts", err);
+    if (s->has_several) return PL_OK;
     if (!s->prompt[0] && !s->is_file) return take_what_is_there(in, s->chats, err);
     warn_unread();
     return PL_OK;

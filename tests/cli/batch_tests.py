@@ -132,6 +132,10 @@ def test_readable():
     lines = open("prompts.jsonl").read()
     piped = run("generate", folder, "--prompts", "-", "--tokens", "4", "--temperature", "0", "--top-k", "1", input=lines.encode())[0]
     check(piped == out, piped, out)
+    with open("config.yaml", "w") as file:  # a prompt on the command line comes in place of the config's
+        file.write("model: {arch: decoder, source: model}\ngenerate: {prompts: prompts.jsonl, temperature: 0, tokens: 4, top_k: 1}\n")
+    check(run("generate", "config.yaml")[0] == out, out)
+    check(run("generate", "config.yaml", "cat")[0] == "cat" + out.split("---------------\n")[1], out)
 
 
 def test_bad_input():
