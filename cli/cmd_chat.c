@@ -11,11 +11,11 @@ static const char about[] =
     "answered, and that is all. Without one each line of standard input is a message: Ctrl-C ends an answer, and "
     "Ctrl-D the chat.\n";
 
-static pl_status set_chat(const pl_cli_input *in, pl_error *err)
+pl_status pl_cli_set_chat(const pl_cli_input *in, pl_error *err)
 {
-    char source[PATH_MAX];
-    pl_status status = pl_cli_setting(in->config, "model", "source", source, sizeof source, err);
-    if (status == PL_OK && (!source[0] || strcmp(source, "none") == 0))
+    bool is_brought;
+    pl_status status = pl_cli_find_brought(in, &is_brought, err);
+    if (status == PL_OK && !is_brought)
         return pl_cli_error(err, PL_E_CONFIG,
                             "%.300s: names no pretrained model, which a chat needs; give its folder or GGUF file",
                             in->arguments.operand[0]);
@@ -28,7 +28,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_cli_input in;
     pl_error err = {0};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
-    if (status == PL_OK) status = set_chat(&in, &err);
+    if (status == PL_OK) status = pl_cli_set_chat(&in, &err);
     int code = status == PL_OK ? pl_cli_write_texts(command, &in) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);
     return code;

@@ -130,6 +130,8 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     if (a.value[SHARD_SIZE]) {
         const int code = pl_cli_read_size(command->name, "--shard-size", a.value[SHARD_SIZE], &o.shard_bytes);
         if (code) return code;
+        if (o.shard_bytes == 0)
+            return pl_cli_usage(command->name, "--shard-size is 0; give the most bytes that a file may have", "");
     }
     char model[PATH_MAX];
     pl_converted *x = NULL;

@@ -23,19 +23,6 @@ static const char about[] =
     "(--protocol windows) that of transformers, or with --choices FILE the likelihood of each of several texts that "
     "may follow a prompt, a line of JSON for each prompt.\n";
 
-/* A pretrained model has no folder to keep standard input in. */
-static pl_status take_input(const pl_cli_input *in, pl_error *err)
-{
-    char names[8], source[8], path[PL_CLI_NAMELESS_BYTES];
-    bool is_empty = false;
-    pl_status status = pl_cli_setting(in->config, "data", "text", names, sizeof names, err);
-    if (status == PL_OK) status = pl_cli_setting(in->config, "model", "source", source, sizeof source, err);
-    if (status != PL_OK || strcmp(names, "-") != 0 || !source[0] || strcmp(source, "none") == 0) return status;
-    status = pl_cli_keep_input(in, path, &is_empty, err);
-    if (status == PL_OK && is_empty) return pl_cli_error(err, PL_E_DATA, "standard input is empty; a text is needed");
-    return status == PL_OK ? pl_config_set(in->config, "data.text", path, "standard input", err) : status;
-}
-
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
@@ -44,7 +31,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     uint32_t stages;
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
-    if (status == PL_OK) status = take_input(&in, &err);
+    if (status == PL_OK) status = pl_cli_keep_judged(&in, &err);
     if (status == PL_OK) status = pl_cli_require_trained(&in, in.arguments.value[CHECKPOINT], false, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
     call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;

@@ -31,8 +31,8 @@ static const char about[] =
     "ONNX (opset 17) has what eval, encode or generate computes, without dropout and losses, in f32: each weight once, "
     "recursions unrolled, and the batch is free; layers whose weights are in 8 bits (plimsoll quantize) are in the "
     "form QDQ. Its metadata hold the whole config. docs/export.md says which inputs and outputs each system has. The "
-    "weights are in memory once, and written from where they lie; memory.budget has no say here. A file is whole or "
-    "not there.\n";
+    "weights are in memory once, and written from where they lie; what takes more than memory.budget is refused before "
+    "they are read (exit 3). A file is whole or not there.\n";
 
 static pl_status read_options(const pl_cli_input *in, pl_export_options *o, pl_error *err)
 {
@@ -70,8 +70,9 @@ static pl_status tell_json(const pl_export_options *o, const pl_exported *x, pl_
     pl_line_add(&line,
                 "\", \"file_bytes\": %" PRIu64 ", \"data_bytes\": %" PRIu64 ", \"nodes\": %" PRIu64
                 ", \"weights\": %" PRIu64 ", \"weight_bytes\": %" PRIu64 ", \"held_bytes\": %" PRIu64
-                ", \"values_bytes\": %" PRIu64 "}\n",
-                x->file_bytes, x->data_bytes, x->nodes, x->weights, x->weight_bytes, x->held_bytes, x->values_bytes);
+                ", \"values_bytes\": %" PRIu64 ", \"planned_bytes\": %" PRIu64 "}\n",
+                x->file_bytes, x->data_bytes, x->nodes, x->weights, x->weight_bytes, x->held_bytes, x->values_bytes,
+                x->planned_bytes);
     return pl_put(text, line.bytes, err);
 }
 

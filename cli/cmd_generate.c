@@ -25,7 +25,8 @@ const pl_cli_option pl_cli_generate_options[] = {
 
 static const char about[] =
     "Writes the prompt and the model's continuation to stdout, as it comes, and how fast that was to stderr. CONFIG is "
-    "the run's config file or the folder of the run. PROMPT (or --prompt) is a text, @FILE a file that has it, - "
+    "the run's config file or the folder of the run, or a pretrained model (docs/own-models.md). PROMPT (or --prompt) "
+    "is a text, @FILE a file that has it, - "
     "standard "
     "input. Without one standard input is the prompt where it is a pipe or a file; on a terminal each line that you "
     "type "
@@ -59,15 +60,14 @@ static pl_status copy_input(int to, bool *any, pl_error *err)
     return n < 0 ? pl_cli_error(err, PL_E_STORAGE, "standard input cannot be read") : PL_OK;
 }
 
-static pl_status take_input(const pl_cli_input *in, pl_error *err)
+static pl_status take_input(const pl_cli_input *in, const char *key, pl_error *err)
 {
     char path[PL_CLI_NAMELESS_BYTES];
     bool any = false;
     int fd;
     pl_status status = pl_cli_open_nameless(in, path, &fd, err);
     if (status == PL_OK) status = copy_input(fd, &any, err);
-    return status == PL_OK && any ? pl_config_set(in->config, "generate.prompt_file", path, "standard input", err)
-                                  : status;
+    return status == PL_OK && any ? pl_config_set(in->config, key, path, "standard input", err) : status;
 }
 
 static pl_status set(const pl_cli_input *in, const char *key, const char *value, pl_error *err)
@@ -75,13 +75,15 @@ static pl_status set(const pl_cli_input *in, const char *key, const char *value,
     return pl_config_set(in->config, key, value, "the prompt", err);
 }
 
-static pl_status take_prompt(const pl_cli_input *in, const char *prompt, pl_error *err)
+/* In place of what the config has: a prompt, a file that is one, or a file of several. */
+static pl_status take_prompt(const pl_cli_input *in, const char *prompt, bool has_several, pl_error *err)
 {
     pl_error ignored = {0};
     pl_status status = set(in, "generate.prompt", "", err);
+    if (status == PL_OK && has_several) status = set(in, "generate.prompts", "none", err);
     if (status == PL_OK) status = set(in, "generate.prompt_file", "none", err);
     if (status != PL_OK) return status;
-    if (strcmp(prompt, "-") == 0) return take_input(in, err);
+    if (strcmp(prompt, "-") == 0) return take_input(in, "generate.prompt_file", err);
     if (prompt[0] == '@') return set(in, "generate.prompt_file", prompt + 1, err);
     return set(in, "generate.prompt", prompt, &ignored) == PL_OK ? PL_OK : stage_text(in, prompt, err);
 }
@@ -89,7 +91,8 @@ static pl_status take_prompt(const pl_cli_input *in, const char *prompt, pl_erro
 /* Where several name it. */
 static pl_status check_one(const char *const *given, size_t count, pl_error *err)
 {
-    static const char *const names[] = {"PROMPT after the config", "-p", "-f", "--prompt", "--interactive"};
+    static const char *const names[] = {
+        "PROMPT after the config", "-p", "-f", "--prompt", "--prompts", "--interactive"};
     const char *first = NULL;
     for (size_t i = 0; i < count; i++) {
         if (!given[i]) continue;
@@ -109,7 +112,7 @@ static pl_status take_what_is_there(const pl_cli_input *in, bool chats, pl_error
         return pl_config_set(in->config, "generate.interactive", "true", "the terminal", err);
     const bool has =
         fstat(STDIN_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
-    return has ? take_input(in, err) : PL_OK;
+    return has ? take_input(in, "generate.prompt_file", err) : PL_OK;
 }
 
 /* The config has a prompt of its own, and something waits to be read. */
@@ -126,9 +129,18 @@ static void warn_unread(void)
 
 /* What the config says of it, whoever said so. */
 typedef struct source {
-    char prompt[PROMPT_BYTES], file[PATH_MAX];
-    bool is_file, answers, chats;
+    char prompt[PROMPT_BYTES], file[PATH_MAX], prompts[PATH_MAX], samples[24];
+    bool is_file, answers, chats, has_several;
 } source;
+
+static pl_status find_several(const pl_cli_input *in, source *s, pl_error *err)
+{
+    pl_status status = pl_cli_setting(in->config, "generate", "prompts", s->prompts, sizeof s->prompts, err);
+    if (status == PL_OK)
+        status = pl_cli_setting(in->config, "generate", "num_samples", s->samples, sizeof s->samples, err);
+    s->has_several = s->prompts[0] && strcmp(s->prompts, "none") != 0; /* not said: "" */
+    return status;
+}
 
 static pl_status find_source(const pl_cli_input *in, source *s, pl_error *err)
 {
@@ -136,6 +148,7 @@ static pl_status find_source(const pl_cli_input *in, source *s, pl_error *err)
     pl_status status = pl_cli_setting(in->config, "generate", "prompt", s->prompt, sizeof s->prompt, err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "prompt_file", s->file, sizeof s->file, err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "interactive", word, sizeof word, err);
+    if (status == PL_OK) status = find_several(in, s, err);
     s->is_file = strcmp(s->file, "none") != 0;
     s->answers = strcmp(word, "true") == 0;
     if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "chat", word, sizeof word, err);
@@ -143,21 +156,40 @@ static pl_status find_source(const pl_cli_input *in, source *s, pl_error *err)
     return status;
 }
 
+/* Options that only a chat reads. */
+static pl_status check_chat(const pl_cli_input *in, pl_error *err)
+{
+    static const char *const keys[] = {"generate.system", "generate.template"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (pl_config_is_option(in->config, keys[i]))
+            return pl_cli_error(err, PL_E_USAGE,
+                                "`%s` is of a chat, and this writes on from a text; leave it out, or use "
+                                "plimsoll chat",
+                                keys[i]);
+    return PL_OK;
+}
+
 static pl_status take_source(const pl_cli_input *in, source *s, pl_error *err)
 {
     char from[PATH_MAX + 1];
     const char *const *value = in->arguments.value;
     pl_status status = find_source(in, s, err);
+    if (status == PL_OK && !s->chats) status = check_chat(in, err);
     if (status != PL_OK) return status;
     snprintf(from, sizeof from, "@%s", value[FROM] ? value[FROM] : "");
-    const char *given[] = {in->arguments.operand_count > 1 ? in->arguments.operand[1] : NULL, value[PROMPT],
+    const bool is_several = s->has_several && pl_config_is_option(in->config, "generate.prompts");
+    const char *given[] = {in->arguments.operand_count > 1 ? in->arguments.operand[1] : NULL,
+                           value[PROMPT],
                            value[FROM] ? from : NULL,
                            pl_config_is_option(in->config, "generate.prompt") ? s->prompt : NULL,
+                           is_several ? "" : NULL,
                            pl_config_is_option(in->config, "generate.interactive") && s->answers ? "" : NULL};
     status = check_one(given, sizeof given / sizeof *given, err);
     if (status != PL_OK || s->answers) return status;
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i]) return take_prompt(in, given[i], err);
+    for (size_t i = 0; i < sizeof given / sizeof *given && !is_several; i++)
+        if (given[i]) return take_prompt(in, given[i], s->has_several, err);
+    if (strcmp(s->prompts, "-") == 0) return take_input(in, "generate.prompts", err);
+    if (s->has_several) return PL_OK;
     if (!s->prompt[0] && !s->is_file) return take_what_is_there(in, s->chats, err);
     warn_unread();
     return PL_OK;
@@ -194,8 +226,10 @@ int pl_cli_write_texts(const pl_cli_command *command, const pl_cli_input *in)
     call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
     call.word[PL_CALL_LEDGER] = value[LEDGER] ? "1" : NULL;
     call.word[PL_CALL_JSON] = value[JSON] ? "1" : NULL;
-    call.word[PL_CALL_PROMPT] = s.is_file || s.answers || s.chats ? NULL : s.prompt;
-    call.word[PL_CALL_FROM] = s.is_file && !s.answers && !s.chats ? s.file : NULL;
+    const bool is_shown = !s.answers && !s.chats && !s.has_several;
+    call.word[PL_CALL_PROMPT] = is_shown && !s.is_file ? s.prompt : NULL;
+    call.word[PL_CALL_FROM] = is_shown && s.is_file ? s.file : NULL;
+    call.word[PL_CALL_SEVERAL] = s.has_several ? s.samples : NULL;
     call.word[PL_CALL_ANSWERS] = !s.answers ? NULL : s.chats ? "chat" : "1";
     return pl_cli_start(in, &talk, false, &call);
 }

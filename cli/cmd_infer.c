@@ -92,6 +92,11 @@ static pl_status check_trained(const pl_cli_input *in, pl_error *err)
 {
     const char *const *value = in->arguments.value;
     pl_error none = {0};
+    bool is_brought;
+    const pl_status status = pl_cli_find_brought(in, &is_brought, err);
+    if (status != PL_OK) return status;
+    if (value[SEEDED] && is_brought)
+        return pl_cli_error(err, PL_E_USAGE, "a pretrained model has no first values; leave --seeded out");
     if (value[SEEDED]) return PL_OK;
     const bool is_trained = pl_command_require(PL_COMMAND_TRAIN, in->config, &none) == PL_OK;
     if (is_trained) return pl_cli_require_trained(in, value[CHECKPOINT], true, err);

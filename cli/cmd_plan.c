@@ -3,15 +3,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "generate.h"
 #include "out.h"
 #include "planning.h"
 #include "progress.h"
 #include "stages.h"
 
+#define CHAT                          "chat"
 #define PL_COMMAND_ROW(id, name, ...) " " name
 static const char commands[] =
 #include "plimsoll/commands.def"
-    ;
+    " " CHAT;
 #undef PL_COMMAND_ROW
 
 enum { COMMAND, LONG, JSON, HTML, LOCK, GRAPH, MACHINE };
@@ -28,7 +30,8 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is "
+    "Prints what the command (--command; of infer also FILE, as that takes it) would hold: bytes by category and by "
+    "component, the moment of the peak and what is "
     "alive then, the arena over time, files on disk, predicted seconds per step; of all the work its time, what bounds "
     "that and would change it, risks and what is safe. Prepares the data when that was not "
     "done, and leaves nothing of that in the folder of the run. Exit 3 when it does not fit memory.budget. A plan that "
@@ -36,16 +39,33 @@ static const char about[] =
     "hold (memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it. More "
     "layers than can be planned in about 1 GiB of memory are refused at once (exit 3).\n";
 
-static pl_status parse_command(const char *name, const pl_config *config, pl_command *command, pl_error *err)
+static pl_status parse_command(const pl_cli_input *in, pl_command *command, pl_error *err)
 {
     char names[200] = "";
-    *command = pl_command_of(config);
+    const char *name = in->arguments.value[COMMAND];
+    *command = pl_command_of(in->config);
     if (!name || pl_command_parse(name, command)) return PL_OK;
+    if (strcmp(name, CHAT) == 0) return *command = PL_COMMAND_GENERATE, pl_cli_set_chat(in, err);
     for (int i = 0; i < PL_COMMAND_COUNT; i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", pl_command_name((pl_command)i));
     }
-    return pl_cli_error(err, PL_E_USAGE, "--command: %.60s is none of %s", name, names);
+    return pl_cli_error(err, PL_E_USAGE, "--command: %.60s is none of %s, " CHAT, name, names);
+}
+
+/* What the command itself would take from the command line and from standard input. */
+static pl_status take_inputs(const pl_cli_input *in, pl_command of, pl_error *err)
+{
+    char files[4096];
+    const pl_cli_arguments *a = &in->arguments;
+    if (of == PL_COMMAND_EVALUATE) return pl_cli_keep_judged(in, err);
+    if (a->operand_count < 2) return PL_OK;
+    if (of != PL_COMMAND_INFER)
+        return pl_cli_error(err, PL_E_USAGE,
+                            "one config only, but there is also %.200s; files are taken with --command infer",
+                            a->operand[1]);
+    const pl_status status = pl_cli_join_names(in, NULL, files, sizeof files, err);
+    return status == PL_OK ? pl_config_set(in->config, "infer.files", files, "the files", err) : status;
 }
 
 static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *path, pl_error *err)
@@ -94,13 +114,15 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_prepared *prepared = NULL;
     const char *machine = in->arguments.value[MACHINE];
     pl_status status = machine ? pl_machine_plan_for(machine, err) : PL_OK;
-    if (status == PL_OK) status = parse_command(in->arguments.value[COMMAND], in->config, &of, err);
+    if (status == PL_OK) status = parse_command(in, &of, err);
     if (status == PL_OK) status = pl_command_require(of, in->config, err);
     if (status == PL_OK && in->arguments.value[LOCK] && pl_command_does(of, PL_USES_RESULTS))
         status = pl_cli_error(err, PL_E_USAGE, "--out-lock keeps a plan to run, and %s plans each shape when it is due",
                               pl_command_name(of));
     if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
+    if (status == PL_OK) status = take_inputs(in, of, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
+    talk.elsewhere = machine != NULL;
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_look_at_plan(command->name, in, of, &talk, &prepared, &p, err);
     if (status == PL_OK) status = pl_plan_advise(in->config, pl_cli_cache(in), p, err);
@@ -121,5 +143,8 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
-const pl_cli_body pl_cli_plan = {
-    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};
+const pl_cli_body pl_cli_plan = {.text = about,
+                                 .options = options,
+                                 .option_count = sizeof options / sizeof *options,
+                                 .takes_many = true,
+                                 .run = run};

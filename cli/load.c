@@ -239,16 +239,27 @@ static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl
                             : "");
 }
 
+pl_status pl_cli_find_brought(const pl_cli_input *in, bool *is_brought, pl_error *err)
+{
+    char source[8];
+    const pl_status status = pl_cli_setting(in->config, "model", "source", source, sizeof source, err);
+    *is_brought = source[0] && strcmp(source, "none") != 0;
+    return status;
+}
+
 /* A file of weights takes the place of a checkpoint; the library finds out whether it is sound. */
 static pl_status find_weights(const pl_cli_input *in, const char *checkpoint, bool *has, pl_error *err)
 {
-    char weights[PATH_MAX], source[PATH_MAX];
+    char weights[PATH_MAX];
+    bool is_brought = false;
     pl_status status = pl_cli_setting(in->config, "run", "weights", weights, sizeof weights, err);
+    if (status == PL_OK) status = pl_cli_find_brought(in, &is_brought, err);
     if (status != PL_OK) return status;
-    status = pl_cli_setting(in->config, "model", "source", source, sizeof source, err);
-    if (status != PL_OK) return status;
-    *has = strcmp(weights, "none") != 0 || (source[0] && strcmp(source, "none") != 0);
+    *has = strcmp(weights, "none") != 0 || is_brought;
     if (!*has || !checkpoint) return PL_OK;
+    if (is_brought)
+        return pl_cli_error(err, PL_E_USAGE,
+                            "--checkpoint names weights of a model that is trained here; leave it out");
     return pl_cli_error(err, PL_E_USAGE,
                         "--checkpoint %.200s and run.weights %.200s both name the weights; give one of them",
                         checkpoint, weights);

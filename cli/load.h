@@ -34,6 +34,9 @@ pl_status pl_cli_check_files(const pl_cli_command *, const pl_cli_input *, pl_er
 /* PL_E_STORAGE when training in a folder that holds no run yet would overwrite files. */
 pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);
 
+/* Is it a pretrained model that somebody brings? */
+pl_status pl_cli_find_brought(const pl_cli_input *, bool *, pl_error *);
+
 /* ---- names.c ---- */
 /* Names of files for a key of the config, a line each: `first` (unless NULL) and the operands after the config. Where a
  * config cannot hold so many names, or such names, "@LIST": a file that has them, gone with the last of these
@@ -46,6 +49,9 @@ enum { PL_CLI_NAMELESS_BYTES = 32 };
 pl_status pl_cli_open_nameless(const pl_cli_input *, char path[PL_CLI_NAMELESS_BYTES], int *fd, pl_error *);
 /* Standard input, read to its end, in such a file. */
 pl_status pl_cli_keep_input(const pl_cli_input *, char path[PL_CLI_NAMELESS_BYTES], bool *is_empty, pl_error *);
+
+/* Where eval is to judge standard input by a pretrained model, which has no folder to keep it in: in such a file. */
+pl_status pl_cli_keep_judged(const pl_cli_input *, pl_error *);
 
 /* Where calibrations are kept, as the environment says, made where it was not there; "" and NULL: nowhere. */
 const char *pl_cli_find_cache(char path[PATH_MAX]);

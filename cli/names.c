@@ -106,15 +106,36 @@ pl_status pl_cli_keep_input(const pl_cli_input *in, char path[PL_CLI_NAMELESS_BY
     return n == 0 ? PL_OK : pl_cli_error(err, PL_E_STORAGE, "standard input cannot be read: %s", strerror(errno));
 }
 
-static pl_status take_input(const pl_cli_input *in, names *n, pl_error *err)
+/* Standard input where a name is "-". needed: "items are". */
+static pl_status take_input(const pl_cli_input *in, char path[PL_CLI_NAMELESS_BYTES], const char *needed, pl_error *err)
 {
     bool is_empty;
     if (isatty(STDIN_FILENO))
         return pl_cli_error(err, PL_E_USAGE,
                             "- is standard input, which is a terminal; pipe items into it, or name a file");
-    const pl_status status = pl_cli_keep_input(in, n->input, &is_empty, err);
+    const pl_status status = pl_cli_keep_input(in, path, &is_empty, err);
     if (status != PL_OK || !is_empty) return status;
-    return pl_cli_error(err, PL_E_DATA, "standard input (-) is empty; items are needed");
+    return pl_cli_error(err, PL_E_DATA, "standard input (-) is empty; %s needed", needed);
+}
+
+static pl_status keep_judged(const pl_cli_input *in, const char *section, const char *key, const char *needed,
+                             pl_error *err)
+{
+    char name[8], path[PL_CLI_NAMELESS_BYTES], whole[64];
+    pl_status status = pl_cli_setting(in->config, section, key, name, sizeof name, err);
+    if (status != PL_OK || strcmp(name, "-") != 0) return status;
+    snprintf(whole, sizeof whole, "%s.%s", section, key);
+    status = take_input(in, path, needed, err);
+    return status == PL_OK ? pl_config_set(in->config, whole, path, "standard input", err) : status;
+}
+
+pl_status pl_cli_keep_judged(const pl_cli_input *in, pl_error *err)
+{
+    bool is_brought;
+    pl_status status = pl_cli_find_brought(in, &is_brought, err);
+    if (status != PL_OK || !is_brought) return status;
+    status = keep_judged(in, "data", "text", "a text is", err);
+    return status == PL_OK ? keep_judged(in, "eval", "choices", "lines of JSON are", err) : status;
 }
 
 /* A config's text is printable UTF-8; names of files need not be. */
@@ -134,7 +155,7 @@ pl_status pl_cli_join_names(const pl_cli_input *in, const char *first, char *tex
     text[0] = 0;
     for (size_t i = 0; (name = name_at(&n, i)); i++) {
         if (strcmp(name, "-") == 0) {
-            const pl_status status = take_input(in, &n, err);
+            const pl_status status = take_input(in, n.input, "items are", err);
             if (status != PL_OK) return status;
             name = n.input;
         }

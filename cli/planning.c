@@ -1,5 +1,6 @@
 #include "planning.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,8 @@ static pl_status check_machine(const char *name, const pl_talk *talk, bool here,
     pl_status status = pl_plan_check_machine(*plan, &why);
     if (status == PL_OK) return PL_OK;
     if (!here && status == PL_E_BUDGET) {
-        if (talk->quiet < 2) pl_say("plimsoll %s: warning: it cannot run here: %s\n", name, why.text);
+        if (talk->quiet < 2)
+            pl_say("plimsoll %s: warning: it cannot run %s: %s\n", name, talk->elsewhere ? "there" : "here", why.text);
         return PL_OK;
     }
     *err = why;
@@ -247,6 +249,12 @@ static void say_summary(const pl_plan *plan, pl_command command, const char *out
         pl_say("      as planned before; everything is kept in %s\n", out);
 }
 
+static void say_chunk(const pl_plan *plan)
+{
+    const uint32_t chunk = pl_plan_lowered_chunk(plan);
+    if (chunk) pl_say("tokens are read %" PRIu32 " at a time to fit the budget (--prefill_tokens)\n", chunk);
+}
+
 static pl_status say_report(const pl_plan *plan, pl_error *err)
 {
     char *text = NULL;
@@ -387,6 +395,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
         status = make_plan(name, in, command, talk, prepared, NULL, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))
         say_summary(plan, command, in->out, call->plan ? -1 : now() - began);
+    if (status == PL_OK && !talk->quiet) say_chunk(plan);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
     if (status == PL_OK && keep) status = pl_cli_setting(in->config, "run", "resume", resume, sizeof resume, &err);
     if (status == PL_OK && keep) {

@@ -13,6 +13,7 @@ typedef struct pl_talk {
     int quiet;    /* 1: results and warnings only; 2: results only */
     bool verbose; /* the whole report of the plan */
     const char *show;
+    bool elsewhere; /* the plan is for another machine */
 } pl_talk;
 
 pl_status pl_talk_read(const pl_config *, bool quiet, bool verbose, pl_talk *, pl_error *);

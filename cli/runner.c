@@ -261,6 +261,7 @@ static pl_status generate(runner *r)
     r->texts = (pl_texts){.view = &r->view,
                           .prompt = r->call.word[PL_CALL_PROMPT],
                           .prompt_file = r->call.word[PL_CALL_FROM],
+                          .samples = said(r, PL_CALL_SEVERAL) ? strtoull(r->call.word[PL_CALL_SEVERAL], NULL, 10) : 0,
                           .json = said(r, PL_CALL_JSON),
                           .chats = said(r, PL_CALL_ANSWERS) && strcmp(r->call.word[PL_CALL_ANSWERS], "chat") == 0};
     return said(r, PL_CALL_ANSWERS) ? pl_texts_answer(&r->texts, r->run, &r->error)

@@ -25,6 +25,7 @@ typedef enum pl_call_word {
     PL_CALL_PROMPT,     /* what the text begins with */
     PL_CALL_FROM,       /* the file that has it */
     PL_CALL_ANSWERS,    /* "1": prompts are lines of stdin; "chat": they are messages of one chat */
+    PL_CALL_SEVERAL,    /* prompts come from a file of several: texts of each */
     PL_CALL_CHECKPOINT, /* this one */
     PL_CALL_TO,         /* file of the gradients */
     PL_CALL_NEXT,       /* descriptor of the words of the command, which goes on where results are still to be made */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "format.h"
@@ -66,8 +67,10 @@ static void begin_json(const pl_texts *t)
 {
     char text[128];
     pl_line line = {text, sizeof text, 0};
-    pl_line_add(&line, "{\"schema\":\"plimsoll.generate/1\",\"sample\":%llu,\"text\":\"",
-                (unsigned long long)t->number);
+    const uint64_t samples = t->samples ? t->samples : UINT64_MAX;
+    pl_line_add(&line, "{\"schema\":\"plimsoll.generate/1\",");
+    if (t->samples) pl_line_add(&line, "\"prompt\":%llu,", (unsigned long long)(t->number / samples));
+    pl_line_add(&line, "\"sample\":%llu,\"text\":\"", (unsigned long long)(t->number % samples));
     put(t->view, text, line.bytes);
 }
 
@@ -105,7 +108,7 @@ static void begin(pl_texts *t)
     if (t->begun) return;
     t->begun = true;
     if (t->json) return begin_json(t);
-    if (t->number > 0 && (t->prompt || t->prompt_file)) put(t->view, line, sizeof line - 1);
+    if (t->number > 0 && (t->prompt || t->prompt_file || t->samples)) put(t->view, line, sizeof line - 1);
     show_prompt(t);
 }
 
@@ -126,7 +129,8 @@ static void end(pl_texts *t, const pl_text_told *told)
         put_json_end(t->view, told);
     else
         pl_view_text_end(t->view);
-    say_speed(t->view, told);
+    t->tokens += told->tokens;
+    if (!t->samples) say_speed(t->view, told);
     t->begun = false;
     t->number++;
 }
@@ -135,6 +139,7 @@ bool pl_texts_event(pl_texts *t, const pl_event *e)
 {
     if (!t->view || (e->kind != PL_EVENT_TEXT && e->kind != PL_EVENT_TEXT_END)) return false;
     if (e->kind == PL_EVENT_TEXT_END) return end(t, e->told), true;
+    if (t->json && e->text_bytes == 0) return true; /* an object begins when there is something to say */
     begin(t);
     if (t->json)
         put_json_piece(t->view, e->text, e->text_bytes);
@@ -143,17 +148,37 @@ bool pl_texts_event(pl_texts *t, const pl_event *e)
     return true;
 }
 
+/* A text that failed ends its line, so that the sentence that says why has one of its own. */
 static pl_status find_status(const pl_texts *t, pl_status status, pl_error *err)
 {
+    if (status != PL_OK && t->begun && !t->json) pl_view_text_end(t->view);
     if (status != PL_OK || t->view->status == PL_OK) return status;
     *err = t->view->error;
     return t->view->status;
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void say_all(const pl_texts *t, double seconds)
+{
+    char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], c[PL_FORMAT_BYTES], d[PL_FORMAT_BYTES];
+    if (t->view->quiet || !(seconds > 0)) return;
+    pl_say("%s text%s, %s token%s in %s, %s tok/s\n", pl_show_count(t->number, a), pl_show_plural(t->number),
+           pl_show_count(t->tokens, b), pl_show_plural(t->tokens), pl_show_seconds(seconds, c),
+           pl_show_rate((double)t->tokens / seconds, d));
+}
+
 pl_status pl_texts_write(pl_texts *t, pl_run *run, pl_error *err)
 {
-    begin(t);
-    return find_status(t, pl_run_generate(run, err), err);
+    const double began = seconds_now();
+    const pl_status status = find_status(t, pl_run_generate(run, err), err);
+    if (t->samples) say_all(t, seconds_now() - began);
+    return status;
 }
 
 /* ---- line by line ---- */
@@ -194,8 +219,9 @@ static pl_status take_line(input *in, const char **line, size_t *bytes, pl_error
     return PL_OK;
 }
 
-/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. */
-static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_error *err)
+/* What cannot be answered is said, and the next line may be; but a chat that is full has no next line. *refused: why
+ * the first such line was. */
+static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes, pl_status *refused, pl_error *err)
 {
     pl_signals_forget();
     pl_signals_catch();
@@ -203,12 +229,14 @@ static pl_status answer(pl_texts *t, pl_run *run, const char *line, size_t bytes
     const bool is_one = status == PL_E_STOPPED && pl_signal_exit_code() == 128 + SIGINT;
     const bool is_refused = status == PL_E_DATA || (status == PL_E_USAGE && !t->chats);
     if (is_refused) pl_say("%s\n", err->text);
+    if (is_refused && *refused == PL_OK) *refused = status;
     return is_one || is_refused ? PL_OK : status;
 }
 
 pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
 {
     static input in;
+    pl_status refused = PL_OK;
     const bool asks = pl_is_terminal(STDIN_FILENO);
     if (asks && !t->view->quiet)
         pl_say("type %s, and Ctrl-D the command\n",
@@ -221,9 +249,9 @@ pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
         pl_status status = take_line(&in, &line, &bytes, err);
         if (status != PL_OK) return status;
         if (!line) break;
-        status = answer(t, run, line, bytes, err);
+        status = answer(t, run, line, bytes, &refused, err);
         if (status != PL_OK) return status;
     }
-    if (asks) pl_say("\n");
-    return PL_OK;
+    if (asks) pl_say("\n"); /* a person has seen what was refused; a script sees the exit code */
+    return asks || refused == PL_OK ? PL_OK : pl_cli_error(err, refused, "not every line was answered, as said above");
 }

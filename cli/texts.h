@@ -7,9 +7,11 @@
 typedef struct pl_texts {
     pl_view *view;                    /* NULL: the command writes none */
     const char *prompt, *prompt_file; /* what they go on from: a text, or the file that has it; NULL: neither */
+    uint64_t samples;                 /* of each of several prompts, which come from a file; 0: there is one prompt */
     bool chats;                       /* lines are messages of one chat */
     bool json;                        /* an object a line, plimsoll.generate/1 */
     uint64_t number;                  /* of the one that comes or is at work */
+    uint64_t tokens;                  /* of several prompts' texts so far */
     bool begun;
 } pl_texts;
 

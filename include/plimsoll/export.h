@@ -34,15 +34,16 @@ typedef struct pl_export_options {
 typedef struct pl_exported {
     uint64_t file_bytes, data_bytes; /* of the two files; data 0: there is one */
     uint64_t nodes, weights, weight_bytes;
-    uint64_t held_bytes, values_bytes; /* memory that the work took beside the weights, and that for them */
+    uint64_t planned_bytes;            /* of memory, of the whole process at most, known before weights are read */
+    uint64_t held_bytes, values_bytes; /* that the work took besides the weights, and that for them */
     char from[1100];                   /* "the checkpoint runs/x/checkpoints/step-00000100", "first values" */
     char warning[PL_ERROR_TEXT_BYTES];
 } pl_exported;
 
 /* Writes the model of the config. Weights: the best checkpoint of the run's folder, else its latest; of a system that
  * is not trained the first values, or those of the file that the config names. PL_E_DATA where nothing was trained;
- * PL_E_UNSUPPORTED where an operator has no counterpart, or the module of ONNX is not installed; PL_E_STORAGE. A file
- * is whole or not there. */
+ * PL_E_UNSUPPORTED where an operator has no counterpart, or the module of ONNX is not installed; PL_E_STORAGE;
+ * PL_E_BUDGET where memory.budget is less than planned. A file is whole or not there. */
 PL_API PL_MUST_USE pl_status pl_export_model(const pl_config *, const pl_export_options *, pl_exported *, pl_error *);
 
 #ifdef __cplusplus

@@ -28,7 +28,8 @@ typedef enum pl_event_kind {
     PL_EVENT_STEP,      /* loss, lr, items_per_second, every train.log_every steps */
     PL_EVENT_EVALUATED, /* loss: of the validation part */
     PL_EVENT_SAVED,     /* text: the checkpoint's name */
-    PL_EVENT_TEXT,      /* generated text, piece by piece: whole UTF-8 characters unless the model made broken ones */
+    PL_EVENT_TEXT,      /* generated text, piece by piece: whole UTF-8 characters unless the model made broken ones. Of
+                           generate the first is empty: nothing is refused any more, and the prompt is being read */
     PL_EVENT_TEXT_END,  /* told: of generate */
     PL_EVENT_WARNING,   /* text */
     PL_EVENT_STOPPED,   /* a stop was asked for; the state is saved */

@@ -31,7 +31,7 @@ typedef enum pl_status {
     PL_E_STORAGE,     /* reading or writing a file failed: disk full, read-only, damaged */
     PL_E_MISMATCH,    /* measured memory differs from the plan, or an update from that of the plain plan (verify) */
     PL_E_STOPPED,     /* stopped early on request; can be resumed */
-    PL_E_DIVERGED,    /* the loss is no longer finite */
+    PL_E_DIVERGED,    /* the loss, or what a model computes, is no longer finite */
     PL_E_UNSUPPORTED, /* this build or machine cannot do it */
 } pl_status;
 

@@ -118,6 +118,7 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
                                   .found = &t->compiled,
                                   .here = v->here,
                                   .quick = wanted == NO_TIMES_QUICKLY,
+                                  .sizes = wanted == NO_TIMES_QUICKLY && v->judges_texts,
                                   .unmeasured = wanted <= NO_TIMES,
                                   .measured = v->measured || wanted == ESTIMATED,
                                   .news = v->news,
@@ -450,13 +451,18 @@ pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_p
 
 /* ---- what is refused ---- */
 
+static bool is_team(const pl_config_what_if *row)
+{
+    bool is = false;
+    for (size_t i = 0; i < CHANGES; i++)
+        is |= pl_config_what_ifs[i].key == row->key && pl_config_what_ifs[i].how == PL_CONFIG_HOW_TEAM;
+    return is;
+}
+
 /* What costs least to give up comes first: what leaves the results alone, then threads, then bits, then the results. */
 static int rank_of(const pl_config_what_if *row)
 {
-    bool is_team = false;
-    for (size_t i = 0; i < CHANGES; i++)
-        is_team |= pl_config_what_ifs[i].key == row->key && pl_config_what_ifs[i].how == PL_CONFIG_HOW_TEAM;
-    return row->effect == PL_CONFIG_EFFECT_SAME ? is_team : 1 + (int)row->effect;
+    return row->effect == PL_CONFIG_EFFECT_SAME ? is_team(row) : 1 + (int)row->effect;
 }
 
 /* Row i in that order; within a rank, in the order of the keys. */
@@ -490,14 +496,14 @@ static pl_status try_taken(const pl_advising *v, pl_config *c, const taken *rows
     return try_config(v, c, wanted, t, err);
 }
 
-/* The rows that change something. */
+/* The rows that change something. Fewer threads save little beside the weights of a model that somebody brings. */
 static void list_rows(const pl_advising *v, pl_config *c, pl_config *before, taken *rows)
 {
     *c = *v->config;
     for (size_t i = 0; i < SMALLER_ROWS; i++) {
         const size_t at = rows->rows;
         rows->row[at] = smaller_row(i);
-        if (!has_key(v, c, rows->row[at]->key)) continue;
+        if (!has_key(v, c, rows->row[at]->key) || (pl_is_brought(c) && is_team(rows->row[at]))) continue;
         snprintf(rows->value[at], VALUE_BYTES, "%s", rows->row[at]->value);
         *before = *c;
         if (take_row(rows, at, c) && !pl_config_equal(c, before))
@@ -535,23 +541,36 @@ static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, taken *r
     return PL_OK;
 }
 
-/* Where the last row is a number: the largest one below the config's, which does not fit, that does. */
-static pl_status find_largest(const pl_advising *v, pl_config *c, taken *rows, pl_error *err)
+static pl_status try_number(const pl_advising *v, pl_config *c, taken *rows, size_t at, int64_t number, bool *fits,
+                            pl_error *err)
 {
-    const size_t last = rows->rows - 1;
-    char *value = rows->value[last], *end;
-    int64_t fits = strtoll(value, &end, 10), over = 0;
+    tried t;
+    snprintf(rows->value[at], VALUE_BYTES, "%" PRId64, number);
+    PL_TRY(try_taken(v, c, rows, NO_TIMES_QUICKLY, &t, err));
+    *fits = t.status == PL_OK;
+    return PL_OK;
+}
+
+/* Where the row's value is a number: the largest one that fits, below the config's; where that is auto, at all. */
+static pl_status find_largest(const pl_advising *v, pl_config *c, taken *rows, size_t at, pl_error *err)
+{
+    char *end;
+    int64_t least = strtoll(rows->value[at], &end, 10), over;
+    bool fits = true;
+    if (*end || end == rows->value[at]) return PL_OK;
     *c = *v->config;
-    for (size_t i = 0; i < last; i++) (void)take_row(rows, i, c);
-    if (!*end) over = number_of(c, path_of(rows->row[last]->key));
-    while (over - fits > 1) {
-        const int64_t middle = fits + (over - fits) / 2;
-        tried t;
-        snprintf(value, VALUE_BYTES, "%" PRId64, middle);
-        PL_TRY(try_taken(v, c, rows, NO_TIMES_QUICKLY, &t, err));
-        *(t.status == PL_OK ? &fits : &over) = middle;
+    for (size_t i = 0; i < at; i++) (void)take_row(rows, i, c);
+    over = number_of(c, path_of(rows->row[at]->key));
+    for (bool is_auto = over < 0; is_auto && fits; least = fits ? over : least) {
+        over = 2 * least;
+        PL_TRY(try_number(v, c, rows, at, over, &fits, err));
     }
-    if (!*end) snprintf(value, VALUE_BYTES, "%" PRId64, fits);
+    while (over - least > 1) {
+        const int64_t middle = least + (over - least) / 2;
+        PL_TRY(try_number(v, c, rows, at, middle, &fits, err));
+        *(fits ? &least : &over) = middle;
+    }
+    snprintf(rows->value[at], VALUE_BYTES, "%" PRId64, least);
     return PL_OK;
 }
 
@@ -599,9 +618,11 @@ static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *bef
     list_rows(v, c, before, &rows);
     PL_TRY(take_until_it_fits(v, c, &rows, err));
     if (rows.rows == 0) return PL_OK;
-    PL_TRY(find_largest(v, c, &rows, err));
+    PL_TRY(find_largest(v, c, &rows, rows.rows - 1, err));
     PL_TRY(leave_what_is_not_needed(v, c, &rows, 0, rows.rows - 1, err));
     PL_TRY(leave_what_is_not_needed(v, c, &rows, rows.rows - 1, rows.rows, err));
+    for (size_t i = 0; i + 1 < rows.rows; i++) /* what changes results, no more than it must */
+        if (rows.row[i]->effect == PL_CONFIG_EFFECT_OTHER) PL_TRY(find_largest(v, c, &rows, i, err));
     PL_TRY(try_taken(v, c, &rows, NO_TIMES, &t, err));
     if (t.status == PL_OK) say_smaller(&rows, &t, refusal);
     return PL_OK;
@@ -610,8 +631,13 @@ static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *bef
 pl_status pl_advise_refused(const pl_config *config, const pl_compile_options *o, pl_error *err)
 {
     pl_config *c = pl_config_create(), *before = pl_config_create();
-    const pl_advising v = {
-        .config = config, .command = o->command, .cache_folder = o->cache_folder, .group = o->group, .here = o->here};
+    const pl_advising v = {.config = config,
+                           .command = o->command,
+                           .cache_folder = o->cache_folder,
+                           .group = o->group,
+                           .here = o->here,
+                           .judges_texts =
+                               pl_is_brought(config) && o->command == PL_COMMAND_EVALUATE && !config->eval.choices[0]};
     pl_error why = {0};
     pl_status status = c && before ? make_smaller(&v, c, before, err, &why)
                                    : pl_fail(&why, PL_E_NOMEM, "no memory for what a plan advises");

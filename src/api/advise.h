@@ -26,6 +26,7 @@ typedef struct pl_advising {
     double pause_seconds; /* of a training that waits while its checkpoints are written */
     char out[PL_FILE_PATH_MAX];
     bool here;          /* this machine is to hold it */
+    bool judges_texts;  /* of a pretrained model */
     bool disk_is_there; /* reserved already */
     bool is_barred;     /* results or cache cannot lie where they are to */
     double left;        /* the share of the work that is not done */

@@ -13,6 +13,7 @@
 #include "api/advise.h"
 #include "base/alloc.h"
 #include "base/locale.h"
+#include "base/machine_file.h"
 #include "base/size.h"
 #include "base/units.h"
 #include "config/schema.h"
@@ -455,9 +456,9 @@ static void say_headroom(const pl_advising *v, const char *charged, pl_advice_ri
     const pl_machine *m = &v->machine;
     char have[32], all[32];
     pl_str s = pl_str_fixed(r->text, sizeof r->text);
-    pl_str_printf(&s, "%s charged, and nothing is asked for later; %s of %s are free on this machine", charged,
+    pl_str_printf(&s, "%s charged, and nothing is asked for later; %s of %s are free on %s", charged,
                   pl_format_bytes(m->available_bytes + m->own_bytes, have, sizeof have),
-                  pl_format_bytes(m->ram_bytes, all, sizeof all));
+                  pl_format_bytes(m->ram_bytes, all, sizeof all), pl_machine_words());
     if (m->cgroup_path[0] && m->cgroup_limit_bytes != PL_MACHINE_UNLIMITED)
         pl_str_printf(&s, ", %s of the %s of its control group",
                       pl_format_bytes(m->cgroup_room_bytes + m->own_bytes, have, sizeof have),

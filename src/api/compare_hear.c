@@ -74,12 +74,22 @@ static bool take_inferred(const json_t *root, bool at_once, pl_compare_run *r)
     return measured > 0;
 }
 
+/* Nothing can be compared with these. */
+static void remark_not_finite(pl_compare_row *r, uint64_t bad)
+{
+    static const char what[] = "numbers of the results are infinite or NaN";
+    const size_t used = strlen(r->remark);
+    if (bad == 0 || strstr(r->remark, what)) return;
+    snprintf(r->remark + used, sizeof r->remark - used, "%s%" PRIu64 " %s", used ? "; " : "", bad, what);
+}
+
 pl_status pl_compare_take_inferred(pl_compare *p, pl_variant v, bool at_once, const char *text, size_t bytes,
                                    pl_error *err)
 {
     json_t *root;
     PL_TRY(read_json(text, bytes, "plimsoll.infer/1", &root, err));
     const bool taken = take_inferred(root, at_once, &p->report.row[v].runs[at_once]);
+    remark_not_finite(&p->report.row[v], count(root, "not_finite"));
     json_decref(root);
     return taken ? PL_OK : pl_fail(err, PL_E_DATA, "a process told no time or no memory: %.200s", text);
 }

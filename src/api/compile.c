@@ -103,7 +103,7 @@ static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error
     c->data_lent = o->data != NULL;
     if (o->data) return PL_OK;
     if (pl_system_files(c->config, c->command)) return open_files(c, o, err);
-    PL_TRY(pl_open_data(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
+    PL_TRY(pl_open_data(c->config, c->command, o->sizes ? PL_DATA_FOR_RUN : PL_DATA_FOR_PLAN, NULL, &c->data, err));
     return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }
 
@@ -239,36 +239,41 @@ static pl_status compile_as_given(const pl_config *config, const pl_compile_opti
     return status;
 }
 
-/* The same with so many tokens at once, which the plan's config then says. */
-static pl_status compile_in_chunks(const pl_config *given, const pl_config_key *key, int tokens,
-                                   const pl_compile_options *o, pl_fit_result *result, pl_plan **plan, pl_error *err)
+/* The key with that tag where it is left to the planner, else NULL. */
+static const pl_config_key *find_open(const pl_config *c, const char *tag, pl_command command)
 {
-    char value[16];
-    pl_config *config = pl_config_copy(given);
-    if (!config) return pl_fail(err, PL_E_NOMEM, "no memory to plan with fewer tokens at once");
-    snprintf(value, sizeof value, "%d", tokens);
-    pl_status status = pl_config_set(config, key->path, value, "the planner", err);
-    if (status == PL_OK) status = compile_as_given(config, o, result, plan, err);
-    pl_config_destroy(config);
-    return status;
-}
-
-/* The key of a chunk's tokens where they are left to the planner, else NULL. */
-static const pl_config_key *find_chunk(const pl_config *c, pl_command command)
-{
-    const pl_config_key *key = pl_config_find_for(c, "<chunk>");
+    const pl_config_key *key = pl_config_find_for(c, tag);
     const bool is_read = key && pl_config_is_read(c, key, (pl_config_reader)(1u << command));
     return is_read && pl_config_is_default(c, key) ? key : NULL;
+}
+
+/* The same with so many tokens or sequences at once, which the plan's config then says. */
+static pl_status compile_with(pl_config *config, const pl_config_key *key, int count, const pl_compile_options *o,
+                              pl_fit_result *result, pl_plan **plan, pl_error *err)
+{
+    char value[16];
+    snprintf(value, sizeof value, "%d", count);
+    PL_TRY(pl_config_set(config, key->path, value, "the planner", err));
+    return compile_as_given(config, o, result, plan, err);
 }
 
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
                      pl_error *err)
 {
     enum { FIRST_TOKENS = 64, LAST_TOKENS = 8 };
-    const pl_config_key *chunk = find_chunk(config, o->command);
+    const pl_config_key *chunk = find_open(config, "<chunk>", o->command);
+    const pl_config_key *several = find_open(config, "<sequences>", o->command);
     pl_status status = compile_as_given(config, o, result, plan, err);
-    for (int tokens = FIRST_TOKENS; chunk && status == PL_E_BUDGET && tokens >= LAST_TOKENS; tokens /= 2)
-        status = compile_in_chunks(config, chunk, tokens, o, result, plan, err);
+    if (status != PL_E_BUDGET || (!chunk && !several)) return status;
+    pl_config *smaller = pl_config_copy(config);
+    if (!smaller) return pl_fail(err, PL_E_NOMEM, "no memory to plan for less at once");
+    for (int n = pl_config_sequences(config) / 2; several && status == PL_E_BUDGET && n >= 1; n /= 2)
+        status = compile_with(smaller, several, n, o, result, plan, err);
+    for (int n = o->quick ? LAST_TOKENS : FIRST_TOKENS; chunk && status == PL_E_BUDGET && n >= LAST_TOKENS; n /= 2) {
+        status = compile_with(smaller, chunk, n, o, result, plan, err);
+        if (status == PL_OK) (*plan)->chunk = (uint32_t)n;
+    }
+    pl_config_destroy(smaller);
     return status;
 }
 
@@ -276,7 +281,8 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
 static bool may_be_smaller(const pl_config *config, pl_command command)
 {
     if (pl_command_does(command, PL_USES_RESULTS)) return true;
-    return pl_command_does(command, PL_USES_UPDATE) && config->memory.budget != PL_CONFIG_BYTES_NONE;
+    return (pl_command_does(command, PL_USES_UPDATE) || pl_is_brought(config)) &&
+           config->memory.budget != PL_CONFIG_BYTES_NONE;
 }
 
 static pl_status make_plan(const pl_config *config, const pl_compile_options *given, pl_plan **plan, pl_error *err)
@@ -318,8 +324,9 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
 static pl_status make_here(const pl_config *config, const pl_compile_options *o, pl_plan **plan, pl_error *err)
 {
     const pl_status status = pl_compile(config, o, NULL, plan, err);
-    const bool trains = pl_command_does(o->command, PL_USES_UPDATE);
-    if (status == PL_E_BUDGET && trains && may_be_smaller(config, o->command)) return pl_advise_refused(config, o, err);
+    const bool has_results = pl_command_does(o->command, PL_USES_RESULTS);
+    if (status == PL_E_BUDGET && !has_results && may_be_smaller(config, o->command))
+        return pl_advise_refused(config, o, err);
     return status;
 }
 

@@ -32,6 +32,7 @@ typedef struct pl_compile_options {
     uint32_t group; /* of work in groups: one more than the number of the one that is planned; 0: the next to be done */
     bool survey;    /* one of many graphs: kernels that are near to measured ones (PL_SURVEY_NEAR) are estimated */
     bool quick;     /* whether it fits is all that is asked; nothing is measured */
+    bool sizes;     /* of texts to be judged, whose length decides nothing, none is read */
     bool brief;     /* measuring takes at most PL_BRIEF_SECONDS; what is not known then is estimated */
 } pl_compile_options;
 
@@ -48,6 +49,10 @@ pl_status pl_compile_largest(const pl_config *, pl_compile_options *, pl_fit_res
 
 /* The plan carries its training as all of the work. */
 pl_status pl_work_add_training(pl_plan *, const pl_compiled *, pl_error *);
+
+/* ---- room.c ---- */
+/* Is it a model that somebody brings? Then a refusal names no keys, and what would fit follows (pl_advise_refused). */
+bool pl_is_brought(const pl_config *);
 
 /* ---- certify.c ---- */
 /* Nothing fits: each permission that is not given is tried alone, without measuring; into the result. */

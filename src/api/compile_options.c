@@ -112,6 +112,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
         .words = c->settings.run.words,
         .batch = c->settings.run.batch,
         .instead = c->less[0] && pl_room_is_trained(c) ? c->less : NULL,
+        .is_advised = pl_is_brought(c->config),
         .allow = find_allowed(c),
         .stage = pl_compiler_stage,
         .settle = pl_compiler_settle,

@@ -95,13 +95,18 @@ static double seconds_of(const looking *l, const pl_plan *p, const char *program
     return total;
 }
 
+/* That a program takes at once. */
+static double tokens_of(const pl_plan *p, const char *input)
+{
+    return (double)pl_shape_elems(&p->graph->value[pl_graph_find_value(p->graph, input)].shape);
+}
+
 /* All tokens but the last go through "prefill", as many at a time as it takes; after the last the first new one is
  * there. */
 static double prompt_seconds(const looking *l, const pl_plan *p, uint64_t tokens)
 {
-    const pl_id chunk = pl_graph_find_value(p->graph, "prefill.tokens");
-    const double at_once = (double)pl_shape_elems(&p->graph->value[chunk].shape);
-    return seconds_of(l, p, "prefill") * ceil((double)(tokens - 1) / at_once) + seconds_of(l, p, "generate");
+    return seconds_of(l, p, "prefill") * ceil((double)(tokens - 1) / tokens_of(p, "prefill.tokens")) +
+           seconds_of(l, p, "generate");
 }
 
 /* ---- rows ---- */
@@ -127,7 +132,7 @@ static void add_row(looking *l, const pl_plan *p, uint64_t length)
                         .weight_bytes = a.role_bytes[PL_ROLE_WEIGHT],
                         .cache_bytes = a.role_bytes[PL_ROLE_STATE],
                         .charged_bytes = pl_plan_charged_bytes(p),
-                        .item_seconds = seconds_of(l, p, "generate")};
+                        .item_seconds = seconds_of(l, p, "generate") / tokens_of(p, "generate.tokens")};
     row->other_bytes = a.arena_bytes - row->weight_bytes - row->cache_bytes;
     row->fits = fits(l, p);
     if (c->prompt) return;

@@ -25,7 +25,9 @@ typedef struct pl_export_weights {
     pl_st_entry *model, *state;
     size_t models, states; /* model: all of them, with their places */
     size_t packed; /* of them, weights in 8 bits in the file that the config names: set by who built the graph so */
-    uint64_t held_bytes;
+    uint64_t held_bytes, planned_bytes; /* planned: all that the process holds at most */
+    const pl_config *config;
+    const pl_graph *graph;
     pl_export_binary binary;
     char from[1100], warning[PL_ERROR_TEXT_BYTES];
     pl_plan *plan; /* of the program that makes first values */

@@ -10,6 +10,8 @@
 
 #include "backend/calls.h"
 #include "base/alloc.h"
+#include "base/machine.h"
+#include "base/procfile.h"
 #include "base/quantize.h"
 #include "base/size.h"
 #include "rewrite/rewrite.h"
@@ -40,8 +42,51 @@ static pl_status find_saved(const pl_export_options *o, const pl_settings *s, pl
     return saved->record ? PL_OK : pl_saved_refuse_none(s->run.out, saved, err);
 }
 
+static uint64_t largest_packed(const pl_export_weights *w)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < w->models; i++)
+        if (w->model[i].dtype == PL_ST_U8 && w->model[i].bytes > bytes) bytes = w->model[i].bytes;
+    return bytes;
+}
+
+/* What a budget allows; UINT64_MAX: anything. */
+static pl_status find_budget(const pl_config *c, pl_machine m, uint64_t *bytes, pl_error *err)
+{
+    pl_machine_budget automatic;
+    *bytes = c->memory.budget == PL_CONFIG_BYTES_NONE ? UINT64_MAX : c->memory.budget;
+    if (*bytes != PL_CONFIG_BYTES_AUTO) return PL_OK;
+    m.available_bytes += m.own_bytes;
+    if (m.cgroup_room_bytes != PL_MACHINE_UNLIMITED) m.cgroup_room_bytes += m.own_bytes;
+    PL_TRY(pl_machine_auto_budget(&m, &automatic, err));
+    *bytes = automatic.bytes;
+    return PL_OK;
+}
+
+/* Before anything large is taken. For the model in another form a node gets as much as any was seen to take, four times
+ * over. */
+static pl_status check_room(pl_export_weights *w, uint64_t weight_bytes, pl_error *err)
+{
+    enum { LEAST = 1 << 20, OF_NODE = 24 << 10 };
+    pl_machine m;
+    uint64_t budget, nodes = 0, own = 0;
+    PL_TRY(pl_machine_read("", &m, err));
+    pl_procfile_find("/proc/self/status", "VmRSS", &own);
+    PL_TRY(find_budget(w->config, m, &budget, err));
+    for (size_t i = 0; i < w->graph->node_count; i++) nodes += !w->graph->node[i].dead;
+    w->planned_bytes = own + weight_bytes + largest_packed(w) + LEAST + nodes * OF_NODE;
+    if (w->planned_bytes <= budget) return PL_OK;
+    return pl_fail(err, PL_E_BUDGET,
+                   "to export it takes up to %" PRIu64 " bytes, of which weights are %" PRIu64 ", and %" PRIu64
+                   " bytes more than the budget of %" PRIu64
+                   " bytes; raise the budget, or export it where there is more "
+                   "memory",
+                   w->planned_bytes, weight_bytes, w->planned_bytes - budget, budget);
+}
+
 static pl_status make_arena(pl_export_weights *w, uint64_t bytes, pl_error *err)
 {
+    PL_TRY(check_room(w, bytes, err));
     w->arena_bytes = bytes + PL_PLAN_ALIGNMENT;
     w->arena = mmap(NULL, (size_t)w->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (w->arena != MAP_FAILED) return w->held_bytes = w->arena_bytes, PL_OK;
@@ -191,14 +236,6 @@ static pl_status make_first(const pl_config *c, const char *given, const pl_data
 
 /* ---- in 8 bits ---- */
 
-static uint64_t largest_packed(const pl_export_weights *w)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < w->models; i++)
-        if (w->model[i].dtype == PL_ST_U8 && w->model[i].bytes > bytes) bytes = w->model[i].bytes;
-    return bytes;
-}
-
 /* In place: the scales, which stand there already, then the matrix. */
 static void unpack(const pl_graph *g, const pl_linear_int8_args *a, pl_lower_weight *w, void *copy)
 {
@@ -232,6 +269,7 @@ pl_status pl_export_unpack(const pl_graph *g, pl_export_weights *w, pl_error *er
 pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o, const pl_settings *s,
                                  const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
 {
+    w->config = c, w->graph = g;
     const bool is_given = !o->seeded && data->weights && !data->weights_part;
     const bool is_saved = !o->seeded && !is_given && pl_task_of(c)->job[PL_COMMAND_TRAIN];
     if (!is_saved && o->checkpoint)

@@ -219,6 +219,8 @@ uint64_t pl_plan_batch(const pl_plan *p) { return p->batch; }
 
 uint64_t pl_plan_micro_batch(const pl_plan *p) { return p->batch ? (uint64_t)p->graph->region[train_of(p)].batch : 0; }
 
+uint32_t pl_plan_lowered_chunk(const pl_plan *p) { return p->chunk; }
+
 uint64_t pl_plan_accumulation(const pl_plan *p)
 {
     pl_id train = train_of(p);

@@ -110,6 +110,8 @@ static const char *find_encoding(const pl_compiler *of)
     return key && !has_value(of->config, key, FEWEST_BITS) ? key->path : NULL;
 }
 
+bool pl_is_brought(const pl_config *c) { return pl_config_find_for(c, "<encoding>") != NULL; }
+
 void pl_room_find_less(pl_compiler *of)
 {
     const char *narrow = find_narrow(of), *encoding = find_encoding(of);
@@ -145,6 +147,8 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
     if (bytes <= room->bytes) return PL_OK;
     if (room->bytes < room->floor_bytes)
         snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL("%llu"), (unsigned long long)room->floor_bytes);
+    else if (pl_is_brought(c))
+        snprintf(remedy, sizeof remedy, "raise the budget");
     else if (of->less[0] && pl_room_is_trained(of))
         snprintf(remedy, sizeof remedy, "take %s", of->less);
     else

@@ -116,10 +116,12 @@ static const pl_words *words_of(const pl_config *c, pl_command command, pl_words
     const pl_words *words = pl_system_words(c);
     const pl_job *job = pl_task_of(c)->job[command];
     const bool is_cut = pl_command_does(command, PL_USES_CALIBRATION | PL_USES_FILES);
-    if (!is_cut && (!job || !job->words)) return words;
-    *own = is_cut ? *words : *job->words;
+    const bool has_several = command == PL_COMMAND_GENERATE && pl_config_sequences(c) > 1;
+    if (!is_cut && !has_several && (!job || !job->words)) return words;
+    *own = is_cut || has_several ? *words : *job->words;
     own->at_once_key = words->at_once_key;
-    own->size_keys = words->size_keys, own->weight_keys = words->weight_keys;
+    own->size_keys = has_several ? "generate.batch or model.context" : words->size_keys;
+    own->weight_keys = words->weight_keys;
     if (!is_cut) return own;
     own->size_keys = words->weight_keys;
     if (pl_command_does(command, PL_USES_FILES)) own->at_once_key = "infer.batch";
@@ -143,35 +145,34 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
     PL_TRY(print_config(c, s->out, &s->config_text, err));
     PL_TRY(pl_system_tell_jobs(c, command, &s->own, err));
-    s->run =
-        (pl_run_settings){.out = s->out,
-                          .data = &pl_system_data,
-                          .words = words_of(c, command, &s->words),
-                          .batch = (uint32_t)batch_of(c, data),
-                          .micro_batch = (uint32_t)micro_batch_of(c, command, data),
-                          .steps = steps,
-                          .lr = schedule_of(c, steps),
-                          .eval_every = eval_every,
-                          .eval_batches = (uint64_t)c->train.eval_batches,
-                          .checkpoint_every = or_auto(c->train.checkpoint_every, eval_every),
-                          .sample_every = (uint64_t)c->train.sample_every,
-                          .log_every = or_auto(c->train.log_every, steps / 200),
-                          .keep_last = pl_command_does(command, PL_USES_UPDATE) ? (uint32_t)c->train.keep_last : 0,
-                          .early_patience = (uint64_t)c->train.early_stopping_patience,
-                          .early_min_delta = c->train.early_stopping_min_delta,
-                          .keep_best = c->train.keep_best,
-                          .init_from = c->train.init_from[0] ? c->train.init_from : NULL,
-                          .tensorboard = c->train.tensorboard,
-                          .may_begin = c->run.resume != PL_SWITCH_ON,
-                          .may_resume = c->run.resume != PL_SWITCH_OFF,
-                          .model_hash = hash_model(c, data),
-                          .plan_hash = pl_config_hash_numerics(c),
-                          .config_text = s->config_text,
-                          .begins_first = begins_first(c, command, data),
-                          .needs_saved = needs_saved(c, command, data),
-                          .held_out = held_out ? held_out->path : NULL,
-                          .own = s->own,
-                          .trace_path = c->run.trace[0] ? s->trace : NULL};
+    s->run = (pl_run_settings){.out = s->out,
+                               .data = &pl_system_data,
+                               .words = words_of(c, command, &s->words),
+                               .batch = (uint32_t)batch_of(c, data),
+                               .micro_batch = (uint32_t)micro_batch_of(c, command, data),
+                               .steps = steps,
+                               .lr = schedule_of(c, steps),
+                               .eval_every = eval_every,
+                               .eval_batches = (uint64_t)c->train.eval_batches,
+                               .checkpoint_every = or_auto(c->train.checkpoint_every, eval_every),
+                               .sample_every = (uint64_t)c->train.sample_every,
+                               .log_every = or_auto(c->train.log_every, steps / 200),
+                               .keep_last = pl_command_does(command, PL_USES_UPDATE) ? (uint32_t)c->train.keep_last : 0,
+                               .early_patience = (uint64_t)c->train.early_stopping_patience,
+                               .early_min_delta = c->train.early_stopping_min_delta,
+                               .keep_best = c->train.keep_best,
+                               .init_from = c->train.init_from[0] ? c->train.init_from : NULL,
+                               .tensorboard = c->train.tensorboard,
+                               .may_begin = c->run.resume != PL_SWITCH_ON,
+                               .may_resume = c->run.resume != PL_SWITCH_OFF,
+                               .model_hash = hash_model(c, data),
+                               .plan_hash = pl_config_hash_numerics(c),
+                               .config_text = s->config_text,
+                               .begins_first = begins_first(c, command, data),
+                               .needs_saved = needs_saved(c, command, data),
+                               .held_out = held_out ? held_out->path : NULL,
+                               .own = s->own,
+                               .trace_path = c->run.trace[0] ? s->trace : NULL};
     if (family->find_part) take_part(family->find_part(c), &s->run);
     return PL_OK;
 }

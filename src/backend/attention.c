@@ -181,12 +181,13 @@ static const void *key_at(const pl_attention_call *c, const void *x, int64_t num
 static pl_attention_head head_of(const pl_attention_call *c, pl_team team, int64_t b, int64_t h, int64_t group)
 {
     const int64_t inside = h * c->head_width, keys = inside_keys(c, h);
-    const int64_t known = c->position ? *c->position + c->tq : c->tk;
+    const int64_t position = c->position ? pl_position_of(c->position, c->positions, b) : c->tk - c->tq;
+    const int64_t known = position + c->tq, from = c->sequence ? *c->sequence : b;
     return (pl_attention_head){.tq = c->tq,
                                .tk = !c->position ? c->tk
                                      : is_ring(c) ? known
                                                   : smaller(known, c->tk),
-                               .offset = c->position ? *c->position : c->tk - c->tq,
+                               .offset = position,
                                .head_width = c->head_width,
                                .causal = c->causal,
                                .window = c->window,
@@ -199,8 +200,8 @@ static pl_attention_head head_of(const pl_attention_call *c, pl_team team, int64
                                .products = products_of(c, team),
                                .group = group,
                                .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
-                               .k = key_at(c, c->k, b * c->sk.batch + keys),
-                               .v = key_at(c, c->v, b * c->sv.batch + keys),
+                               .k = key_at(c, c->k, from * c->sk.batch + keys),
+                               .v = key_at(c, c->v, from * c->sv.batch + keys),
                                .ldq = c->sq.token,
                                .ldk = c->sk.token,
                                .ldv = c->sv.token,

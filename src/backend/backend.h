@@ -28,6 +28,7 @@ typedef struct pl_addresses {
 } pl_addresses;
 
 void *pl_address_of(const pl_graph *, const pl_addresses *, pl_id value); /* NULL for PL_NONE */
+uint64_t pl_elems_of(const pl_graph *, pl_id value);                      /* 0 for PL_NONE */
 pl_real pl_real_of(const pl_graph *, pl_id value); /* how its numbers are stored; the value is f32, bf16 or f16 */
 int64_t pl_tokens_of(const pl_shape *);            /* rows of one entry of the first dimension, which is the batch */
 /* Sequences are so short that packing W is not worth it. (Not: the rows of all are so few. The bits of a row must not
@@ -60,10 +61,13 @@ typedef struct pl_uniform_call {
 } pl_uniform_call;
 
 typedef struct pl_cache_write_call {
-    int64_t rows, width, ld, room;
+    int64_t sequences, rows, width, ld, room; /* rows: of a sequence */
+    int64_t stride;                           /* between sequences of x */
     const void *x;
     void *cache;
-    const int64_t *position; /* (run) */
+    const int64_t *position; /* (run) of the first row */
+    int64_t positions;       /* of so many sequences; 0 or 1: one for all */
+    const int64_t *sequence; /* (run) or NULL: x is one sequence, and this the one of the cache */
     pl_real type, cache_type;
     pl_encoding encoding; /* of the cache, where the type is f32; PL_ENCODING_F32: as cache_type says */
     int ring;             /* rows beyond the room begin again at its first; else they are left out */

@@ -22,6 +22,11 @@ _Static_assert((int)PL_DTYPE_F32 == (int)PL_REAL_F32 && (int)PL_DTYPE_BF16 == (i
                    (int)PL_DTYPE_F16 == (int)PL_REAL_F16,
                "the first dtypes are those that kernels compute with");
 
+uint64_t pl_elems_of(const pl_graph *g, pl_id value)
+{
+    return value == PL_NONE ? 0 : pl_shape_elems(&g->value[value].shape);
+}
+
 pl_real pl_real_of(const pl_graph *g, pl_id value) { return (pl_real)g->value[value].dtype; }
 
 int64_t pl_tokens_of(const pl_shape *s)

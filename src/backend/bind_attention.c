@@ -44,6 +44,8 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
                                             .o = pl_address_of(g, a, n->attention.o),
                                             .lse = pl_address_of(g, a, n->attention.lse),
                                             .position = pl_address_of(g, a, n->attention.position),
+                                            .positions = (int64_t)pl_elems_of(g, n->attention.position),
+                                            .sequence = pl_address_of(g, a, n->attention.sequence),
                                             .type = pl_real_of(g, n->attention.q),
                                             .drops = drops_of(g, n, a, n->attention.step, n->attention.first_sample),
                                             .key_type = pl_real_of(g, n->attention.k),
@@ -100,13 +102,17 @@ const pl_binding pl_binding_ATTENTION_BWD = {bind_attention_bwd, workspace_atten
 static void bind_cache_write(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *x = &g->value[n->cache_write.x], *cache = &g->value[n->cache_write.cache];
-    call->u.cache_write = (pl_cache_write_call){.rows = x->shape.dim[1],
+    call->u.cache_write = (pl_cache_write_call){.sequences = x->shape.dim[0],
+                                                .rows = x->shape.dim[1],
                                                 .width = x->shape.dim[2],
                                                 .ld = x->stride[1],
+                                                .stride = x->stride[0],
                                                 .room = cache->shape.dim[1],
                                                 .x = pl_address_of(g, a, n->cache_write.x),
                                                 .cache = pl_address_of(g, a, n->cache_write.cache_new),
                                                 .position = pl_address_of(g, a, n->cache_write.position),
+                                                .positions = (int64_t)pl_elems_of(g, n->cache_write.position),
+                                                .sequence = pl_address_of(g, a, n->cache_write.sequence),
                                                 .type = pl_real_of(g, n->cache_write.x),
                                                 .cache_type = pl_real_of(g, n->cache_write.cache),
                                                 .encoding = cache->encoding,

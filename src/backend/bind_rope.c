@@ -5,8 +5,9 @@
 static void bind_rope(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *x = &g->value[n->rope.x].shape;
+    const pl_value *cosine = pl_value_at(g, n->rope.cosine);
     call->u.rope = (pl_rope_call){.rows = pl_shape_rows(x),
-                                  .positions = x->dim[x->rank - 2],
+                                  .positions = cosine ? pl_shape_rows(&cosine->shape) : x->dim[x->rank - 2],
                                   .heads = n->rope.heads,
                                   .rotated = n->rope.rotated,
                                   .head_width = pl_shape_last(x) / n->rope.heads,
@@ -38,6 +39,7 @@ static void bind_rope_table(const pl_graph *g, const pl_node *n, const pl_addres
                                               .magnitude = x->magnitude == 0 ? 1 : x->magnitude,
                                               .keeps_fractions = x->keeps_fractions != 0,
                                               .position = pl_address_of(g, a, x->position),
+                                              .samples = pl_shape_rows(&g->value[x->cosine].shape) / x->positions,
                                               .divisor = pl_address_of(g, a, x->divisor),
                                               .cosine = pl_address_of(g, a, x->cosine),
                                               .sine = pl_address_of(g, a, x->sine)};

@@ -43,6 +43,7 @@ static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_address
                                             .table = pl_address_of(g, a, n->embedding.table),
                                             .position_table = pl_address_of(g, a, n->embedding.positions),
                                             .position = pl_address_of(g, a, n->embedding.position),
+                                            .positions = (int64_t)pl_elems_of(g, n->embedding.position),
                                             .y = pl_address_of(g, a, n->embedding.x),
                                             .type = pl_real_of(g, n->embedding.x),
                                             .tables = pl_real_of(g, n->embedding.table),

@@ -315,6 +315,12 @@ typedef struct pl_attention_drops {
     const int64_t *step, *first_sample; /* (run) */
 } pl_attention_drops;
 
+/* The position of sequence b, where there is one for all or one for each. */
+static inline int64_t pl_position_of(const int64_t *position, int64_t positions, int64_t b)
+{
+    return position[positions > 1 ? b : 0];
+}
+
 typedef struct pl_attention_call {
     int64_t batch, tq, tk, heads, head_width;
     int causal;
@@ -325,6 +331,8 @@ typedef struct pl_attention_call {
     float *lse;               /* [batch, heads, tq]: log Σ exp(scale·q·k), kept for backward; NULL in evaluation */
     const int64_t *position;  /* (run) or NULL; when set, query i is at *position + i of the tk places of a cache,
                                  with a window key j at place j mod tk */
+    int64_t positions;        /* of so many sequences; 0 or 1: one for all */
+    const int64_t *sequence;  /* (run) or NULL: q is one sequence, and this the one of k and v that it reads */
     pl_real type;             /* of q and o */
     pl_attention_drops drops; /* not with a position */
     pl_real key_type;         /* of k and v; another than `type` only with a position */
@@ -364,6 +372,7 @@ typedef struct pl_embedding_call {
     void *y;                    /* [B,T,window·D] */
     pl_real type, tables;       /* of y; of both tables: f32, or y's */
     pl_encoding encoding;       /* of the table, where y is f32; PL_ENCODING_F32: as `tables` says */
+    int64_t positions;          /* position is of so many sequences; 0 or 1: one for all */
 } pl_embedding_call;
 void pl_embedding_exec(const pl_embedding_call *, pl_team);
 

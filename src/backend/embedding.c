@@ -35,15 +35,18 @@ static void embedding_part(const void *work, int part, int parts)
 {
     const embedding_work *w = work;
     const pl_embedding_call *c = w->call;
-    int64_t first = c->position ? *c->position : 0;
-    pl_range rows = pl_range_of_part(c->batch * c->tokens_per_sequence, 1, part, parts);
-    const void *places = c->position_table ? pl_real_at(c->tables, c->position_table, first * c->width) : NULL;
-    if (c->encoding) {
-        widen_rows(c, rows, places);
-        return;
+    const pl_range rows = pl_range_of_part(c->batch * c->tokens_per_sequence, 1, part, parts);
+    for (int64_t begin = rows.begin, end; begin < rows.end; begin = end) {
+        const int64_t b = begin / c->tokens_per_sequence, next = (b + 1) * c->tokens_per_sequence;
+        const int64_t first = c->position ? pl_position_of(c->position, c->positions, b) : 0;
+        const void *places = c->position_table ? pl_real_at(c->tables, c->position_table, first * c->width) : NULL;
+        end = c->positions > 1 && next < rows.end ? next : rows.end;
+        if (c->encoding)
+            widen_rows(c, (pl_range){begin, end}, places);
+        else
+            w->kernels->embedding_rows(begin, end, c->tokens_per_sequence, c->width, c->window, c->token, c->tables,
+                                       c->table, places, c->type, c->y);
     }
-    w->kernels->embedding_rows(rows.begin, rows.end, c->tokens_per_sequence, c->width, c->window, c->token, c->tables,
-                               c->table, places, c->type, c->y);
 }
 
 void pl_embedding_exec(const pl_embedding_call *call, pl_team team)

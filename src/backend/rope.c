@@ -84,10 +84,11 @@ static void table_part(const void *context, int part, int parts)
 {
     const table_work *w = context;
     const pl_rope_table_call *c = w->call;
-    const pl_range rows = pl_range_of_part(c->positions, 1, part, parts);
+    const pl_range rows = pl_range_of_part(c->samples * c->positions, 1, part, parts);
     for (int64_t r = rows.begin; r < rows.end; r++)
         for (int64_t j = 0; j < c->half; j++) {
-            const double angle = (double)((c->position ? *c->position : 0) + r) * w->frequency[j];
+            const int64_t first = c->position ? c->position[r / c->positions] : 0;
+            const double angle = (double)(first + r % c->positions) * w->frequency[j];
             c->cosine[r * c->half + j] = (float)(c->magnitude * cos(angle));
             c->sine[r * c->half + j] = (float)(c->magnitude * sin(angle));
         }
@@ -108,5 +109,5 @@ void pl_rope_table_exec(const pl_rope_table_call *c, void *workspace, pl_team te
     double *frequency = workspace;
     for (int64_t j = 0; j < c->half; j++)
         frequency[j] = pl_rope_frequency(&scaling, c->half, j) / (c->divisor ? (double)c->divisor[j] : 1);
-    pl_parallel(team, COST * c->positions * c->half, table_part, &(table_work){c, frequency});
+    pl_parallel(team, COST * c->samples * c->positions * c->half, table_part, &(table_work){c, frequency});
 }

@@ -123,10 +123,11 @@ void pl_uniform_exec(const pl_uniform_call *c, pl_team team)
 
 void pl_cache_write_exec(const pl_cache_write_call *c, pl_team team)
 {
-    for (int64_t i = 0; i < c->rows; i++) {
-        const int64_t at = *c->position + i, row = c->ring ? at % c->room : at;
-        if (row < 0 || row >= c->room) continue;
-        const void *x = pl_real_at(c->type, c->x, i * c->ld);
+    for (int64_t r = 0; r < c->sequences * c->rows; r++) {
+        const int64_t b = r / c->rows, i = r % c->rows, at = pl_position_of(c->position, c->positions, b) + i;
+        const int64_t place = c->ring ? at % c->room : at, row = (c->sequence ? *c->sequence : b) * c->room + place;
+        if (place < 0 || place >= c->room) continue;
+        const void *x = pl_real_at(c->type, c->x, b * c->stride + i * c->ld);
         void *to = pl_real_at(c->cache_type, c->cache, row * c->width);
         if (c->encoding)
             pl_encoding_narrow(c->encoding, x, c->width,

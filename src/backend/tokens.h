@@ -82,13 +82,13 @@ void pl_rope_exec(const pl_rope_call *, void *workspace, pl_team);
 
 /* Rows of cosines and sines (ir/op_rope.c says of what). */
 typedef struct pl_rope_table_call {
-    int64_t positions, half;
+    int64_t samples, positions, half; /* samples: each with a position of its own */
     pl_rope_kind kind;
     double theta, factor, original_context, low, high, magnitude;
     bool keeps_fractions;
-    const int64_t *position; /* (run) or NULL */
+    const int64_t *position; /* (run) [samples] or NULL */
     const float *divisor;    /* [half] or NULL */
-    float *cosine, *sine;    /* [positions, half] */
+    float *cosine, *sine;    /* [samples, positions, half] */
 } pl_rope_table_call;
 uint64_t pl_rope_table_workspace_bytes(const pl_rope_table_call *, pl_team);
 void pl_rope_table_exec(const pl_rope_table_call *, void *workspace, pl_team);

@@ -28,6 +28,8 @@ enum {
 #define PL_FACT_CONTEXT "context"
 /* Likewise: the most that a pretrained model was made for. */
 #define PL_FACT_CONTEXT_MOST "context_most"
+/* Sequences that the caches have places for; without the fact: one. */
+#define PL_FACT_SEQUENCES "sequences"
 
 typedef enum pl_rope_kind {
     PL_ROPE_DEFAULT,

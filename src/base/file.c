@@ -114,26 +114,31 @@ static int open_shared(pl_file_writer *w, bool *is_held)
 enum { NUMBER_BYTES = 24 }; /* of the process and of its writer */
 
 /* Where another writer is at it, one with our number. */
-static int open_temporary(pl_file_writer *w)
+static int open_temporary(pl_file_writer *w, bool is_alone, bool *is_held)
 {
     static unsigned counter;
     char tag[NUMBER_BYTES];
-    bool is_held = false;
-    int fd = open_shared(w, &is_held);
-    if (!is_held) return fd;
+    int fd = open_shared(w, is_held);
+    if (!*is_held || is_alone) return fd;
     unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED) % 10000;
     snprintf(tag, sizeof tag, ".%ld-%u", (long)getpid(), number);
     return open_new(pl_file_temporary(w->path, tag, w->temporary));
 }
 
-pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
+static pl_status create(pl_file_writer *w, const char *path, bool is_alone, pl_error *err)
 {
+    bool is_held = false;
     *w = (pl_file_writer){.fd = -1};
     if (strlen(path) >= sizeof w->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(find_target(w, path, err));
     if (strlen(w->path) + NUMBER_BYTES + sizeof PL_FILE_TEMPORARY > sizeof w->temporary)
         return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
-    w->fd = open_temporary(w);
+    w->fd = open_temporary(w, is_alone, &is_held);
+    if (w->fd < 0 && is_held && is_alone) {
+        w->temporary[0] = 0;
+        return pl_fail(err, PL_E_STORAGE,
+                       "%s: is being written by another process; wait for its end, or give another name", path);
+    }
     if (w->fd < 0 || pl_io_truncate(w->fd, 0) != 0) {
         int error = errno;
         if (w->fd >= 0) pl_file_abandon(w);
@@ -144,6 +149,13 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     }
     pl_file_keep_rights(w->fd, w->path, S_IRUSR | S_IWUSR); /* who comes after a kill takes it over */
     return PL_OK;
+}
+
+pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err) { return create(w, path, false, err); }
+
+pl_status pl_file_create_alone(pl_file_writer *w, const char *path, pl_error *err)
+{
+    return create(w, path, true, err);
 }
 
 pl_status pl_file_put(int fd, const char *path, uint64_t offset, const void *data, size_t bytes, pl_error *err)

@@ -41,6 +41,8 @@ typedef struct pl_file_writer {
  * writer is at work on the same path: the last one to commit has the name then. A link to a regular file is followed;
  * what is there and is no regular file is refused. */
 pl_status pl_file_create(pl_file_writer *, const char *path, pl_error *);
+/* The same, but PL_E_STORAGE where another is at work on the path. */
+pl_status pl_file_create_alone(pl_file_writer *, const char *path, pl_error *);
 pl_status pl_file_write(pl_file_writer *, const void *data, size_t bytes, pl_error *);
 /* Rewrites bytes already written (a header whose numbers are known last). */
 pl_status pl_file_write_at(pl_file_writer *, uint64_t offset, const void *data, size_t bytes, pl_error *);

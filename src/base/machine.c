@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/machine_cgroup.h"
+#include "base/machine_file.h"
 #include "base/process.h"
 #include "base/procfile.h"
 
@@ -222,9 +223,14 @@ pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_e
     return PL_OK;
 }
 
+static const char *memory_name(void)
+{
+    return pl_machine_described() ? "the memory and swap of that machine" : "the memory and swap of this machine";
+}
+
 pl_machine_ceiling pl_machine_find_ceiling(const pl_machine *m)
 {
-    const pl_machine_ceiling bounds[] = {{m->ram_bytes + m->swap_bytes, "the memory and swap of this machine"},
+    const pl_machine_ceiling bounds[] = {{m->ram_bytes + m->swap_bytes, memory_name()},
                                          {m->cgroup_limit_bytes, "the cgroup limit"},
                                          {m->address_space_limit_bytes, "RLIMIT_AS"},
                                          {m->data_limit_bytes, "RLIMIT_DATA"}};
@@ -243,7 +249,7 @@ pl_status pl_machine_check_limits(const pl_machine *m, const pl_machine_need *ne
         const char *what, *name;
     } bounds[] = {
         {need->charged_bytes, m->cgroup_limit_bytes, "is charged", "the cgroup limit"},
-        {need->resident_bytes, m->ram_bytes + m->swap_bytes, "holds", "the memory and swap of this machine"},
+        {need->resident_bytes, m->ram_bytes + m->swap_bytes, "holds", memory_name()},
         {need->address_bytes, m->address_space_limit_bytes, "takes addresses of", "RLIMIT_AS (ulimit -v)"},
         {need->data_bytes, m->data_limit_bytes, "has data of", "RLIMIT_DATA (ulimit -d)"},
     };
@@ -283,10 +289,9 @@ pl_status pl_machine_check_free(const pl_machine *m, const pl_machine_need *need
                        (unsigned long long)(need->charged_bytes - group));
     if (need->charged_bytes > machine)
         return pl_fail(err, PL_E_BUDGET,
-                       "the plan is charged %llu bytes, but %llu bytes are free on this machine: %llu bytes are "
-                       "missing; end other "
-                       "programs, or give a smaller memory.budget",
-                       (unsigned long long)need->charged_bytes, (unsigned long long)machine,
+                       "the plan is charged %llu bytes, but %llu bytes are free on %s: %llu bytes are missing; end "
+                       "other programs, or give a smaller memory.budget",
+                       (unsigned long long)need->charged_bytes, (unsigned long long)machine, pl_machine_words(),
                        (unsigned long long)(need->charged_bytes - machine));
     return PL_OK;
 }

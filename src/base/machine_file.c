@@ -279,6 +279,8 @@ void pl_machine_describe(const pl_machine_file *m)
 
 const pl_machine_file *pl_machine_described(void) { return is_described ? &described : NULL; }
 
+const char *pl_machine_words(void) { return is_described ? "that machine" : "this machine"; }
+
 pl_status pl_machine_planned(pl_machine *m, pl_error *err)
 {
     if (!is_described) return pl_machine_read("", m, err);

@@ -31,6 +31,7 @@ void pl_isa_describe(pl_isa best, pl_isa fastest, int extras);
 /* From now on, in all threads; before anything is planned. */
 void pl_machine_describe(const pl_machine_file *);
 const pl_machine_file *pl_machine_described(void); /* NULL: plans are for this machine */
+const char *pl_machine_words(void);                /* "this machine", or "that machine" while one is described */
 /* The one that plans are made for. */
 pl_status pl_machine_planned(pl_machine *, pl_error *);
 

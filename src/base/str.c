@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/locale.h"
@@ -223,8 +224,21 @@ const char *pl_nearest(const char *word, const char *const *candidates, size_t c
     return nearest;
 }
 
-bool pl_ends_with(const char *name, const char *ending)
+/* Where the ending begins that it may be; NULL: the name is no longer than that. */
+static const char *end_of(const char *name, const char *ending)
 {
     const size_t bytes = strlen(name), end = strlen(ending);
-    return bytes > end && strcmp(name + bytes - end, ending) == 0;
+    return bytes > end ? name + bytes - end : NULL;
+}
+
+bool pl_ends_with(const char *name, const char *ending)
+{
+    const char *end = end_of(name, ending);
+    return end && strcmp(end, ending) == 0;
+}
+
+bool pl_ends_in_any_case(const char *name, const char *ending)
+{
+    const char *end = end_of(name, ending);
+    return end && strcasecmp(end, ending) == 0;
 }

@@ -43,6 +43,7 @@ void pl_str_double(pl_str *, double value);
 
 /* Does a name end so, with something before it? */
 bool pl_ends_with(const char *name, const char *ending);
+bool pl_ends_in_any_case(const char *name, const char *ending);
 
 /* The best match for `word` among `count` candidates by edit distance, or NULL when nothing is near (distance above a
  * third of the word's length): for did-you-mean. What all candidates begin with ("--") is better left away: it would

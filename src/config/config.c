@@ -324,5 +324,12 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
     return hash;
 }
 
+int pl_config_sequences(const pl_config *c)
+{
+    enum { SEVERAL = 8 };
+    const int usual = c->generate.prompts[0] ? SEVERAL : 1;
+    return c->generate.batch == PL_CONFIG_AUTO ? usual : (int)c->generate.batch;
+}
+
 uint64_t pl_config_hash_model(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_MODEL); }
 uint64_t pl_config_hash_numerics(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_NUMERICS); }

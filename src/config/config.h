@@ -160,6 +160,7 @@ bool pl_config_is_option(const pl_config *, const char *path); /* by the command
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
 int64_t pl_config_feed_forward(const pl_config *);       /* model.feed_forward, auto resolved */
 int64_t pl_config_batch(const pl_config *);              /* samples per update */
+int pl_config_sequences(const pl_config *);              /* generate.batch, auto resolved */
 pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). With
  * a save_name it is the folder of that name there, or in runs/, unless run.out already has such a folder in it. */

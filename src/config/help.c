@@ -87,18 +87,34 @@ static void dimension_row(const pl_config_section *section, pl_str *out)
     end_row(&text, HELP_INDENT, out);
 }
 
-static bool is_for(const pl_config_key *key, uint32_t readers, uint32_t systems)
+/* The archs of models that people bring: their matrices come in an encoding. */
+static uint32_t archs_brought(void)
 {
-    return key->readers & readers && (pl_config_archs_of(key) & pl_config_archs_in(systems));
+    uint32_t archs = 0;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->flags & PL_CONFIG_FLAG_ENCODING) archs |= pl_config_archs_of(key);
+    return archs;
+}
+
+/* Keys that such a command reads of one of these archs, and of none of those. */
+typedef struct listed {
+    uint32_t readers, archs, without;
+} listed;
+
+static bool is_for(const pl_config_key *key, const listed *l)
+{
+    const pl_config_key *by = key->use.by; /* read by what that one says, so where that is read */
+    const uint32_t archs = pl_config_archs_of(key) & (by ? pl_config_archs_of(by) : UINT32_MAX);
+    return key->readers & l->readers && archs & l->archs && !(archs & l->without);
 }
 
 /* Of an option that two rows of one arch share, the first describes it; what it means to other archs has a row of its
  * own. */
-static bool is_first_of_option(const pl_config_key *key, uint32_t readers, uint32_t systems)
+static bool is_first_of_option(const pl_config_key *key, const listed *l)
 {
     for (const pl_config_key *before = pl_config_keys; before < key; before++)
-        if (is_for(before, readers, systems) && key->option && before->option &&
-            strcmp(before->option, key->option) == 0 && pl_config_archs_of(before) & pl_config_archs_of(key))
+        if (is_for(before, l) && key->option && before->option && strcmp(before->option, key->option) == 0 &&
+            pl_config_archs_of(before) & pl_config_archs_of(key))
             return false;
     return true;
 }
@@ -134,13 +150,12 @@ static group group_of(const pl_config_key *key)
     return own ? (group)(own - 1) : all ? (group)(all - 1) : IN_OTHER;
 }
 
-static void print_group(group g, uint32_t readers, uint32_t systems, pl_str *out)
+static void print_group(group g, const listed *l, pl_str *out)
 {
     const pl_config_section *section = NULL;
     bool has_title = false;
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (!is_for(key, readers, systems) || group_of(key) != g || !is_first_of_option(key, readers, systems))
-            continue;
+        if (!is_for(key, l) || group_of(key) != g || !is_first_of_option(key, l)) continue;
         if (!has_title) pl_str_printf(out, "\n%s:\n", titles[g]);
         has_title = true;
         if (!key->section->is_dimension)
@@ -164,15 +179,32 @@ static uint32_t readers_of(pl_config_reader by)
     return by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
 }
 
+/* All but the last, which is everybody's. */
+static void print_groups(pl_config_reader by, const listed *l, pl_str *out)
+{
+    for (group g = 0; g < IN_OTHER; g++)
+        if (is_own(g, by)) print_group(g, l, out);
+    for (group g = 0; g < IN_OTHER; g++)
+        if (!is_own(g, by)) print_group(g, l, out);
+}
+
 void pl_config_print_help_of(pl_config_reader by, uint32_t systems, pl_str *out)
 {
     pl_str_append(out, "Options of the configuration; each is a key of the config file as well\n"
                        "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
                        "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
-    for (group g = 0; g < GROUPS; g++)
-        if (is_own(g, by)) print_group(g, readers_of(by), systems, out);
-    for (group g = 0; g < GROUPS; g++)
-        if (!is_own(g, by)) print_group(g, readers_of(by), systems, out);
+    listed l = {readers_of(by), pl_config_archs_in(systems)};
+    const uint32_t brought = archs_brought();
+    if (by != PL_CONFIG_BY_ANY && l.archs & brought && l.archs != brought) {
+        listed first = l;
+        first.archs = brought, l.without = brought;
+        pl_str_append(out, "\nOF A PRETRAINED MODEL, a folder of Hugging Face or a GGUF file:\n");
+        print_groups(by, &first, out);
+        pl_str_append(out, "\nOF MODELS THAT ARE TRAINED HERE, in addition:\n");
+    }
+    print_groups(by, &l, out);
+    l.without = 0;
+    print_group(IN_OTHER, &l, out);
 }
 
 /* ---- -h: a line each ---- */
@@ -213,20 +245,22 @@ static void brief_row(const pl_config_key *key, pl_str *out)
 }
 
 /* The first that such a command reads. */
-static const pl_config_key *find_for(const char *option, size_t bytes, uint32_t readers, uint32_t systems)
+static const pl_config_key *find_for(const char *option, size_t bytes, const listed *l)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (key->option && strlen(key->option) == bytes && memcmp(key->option, option, bytes) == 0 &&
-            is_for(key, readers, systems))
+        if (key->option && strlen(key->option) == bytes && memcmp(key->option, option, bytes) == 0 && is_for(key, l))
             return key;
     return NULL;
 }
 
 void pl_config_print_brief_of(pl_config_reader by, uint32_t systems, const char *options, pl_str *out)
 {
+    const listed all = {readers_of(by), pl_config_archs_in(systems)},
+                 brought = {all.readers, all.archs & archs_brought()};
     for (size_t bytes; *options; options += bytes + (options[bytes] == ' ')) {
         bytes = strcspn(options, " ");
-        const pl_config_key *key = find_for(options, bytes, readers_of(by), systems);
+        const pl_config_key *key = find_for(options, bytes, &brought); /* what a training decided is not to be set */
+        if (!key) key = find_for(options, bytes, &all);
         if (key) brief_row(key, out);
     }
 }

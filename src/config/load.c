@@ -666,7 +666,7 @@ static pl_status load_pretrained(pl_config *cfg, const char *path, pl_error *err
 static pl_status check_model_file(const char *path, pl_error *err)
 {
     const bool is_there = access(path, F_OK) == 0;
-    if (is_there && pl_ends_with(path, ".gguf"))
+    if (is_there && pl_ends_in_any_case(path, ".gguf"))
         return pl_fail(err, PL_E_DATA, "%s: is no GGUF file, which begins with the letters GGUF; fetch it again", path);
     if (is_there && (pl_ends_with(path, ".safetensors") || pl_ends_with(path, "/config.json")))
         return pl_fail(err, PL_E_USAGE, "%s: is one file of a pretrained model; give its folder", path);

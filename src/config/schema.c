@@ -62,6 +62,7 @@ enum {
     PROMPT = PL_CONFIG_FLAG_PROMPT,
     ENCODING = PL_CONFIG_FLAG_ENCODING,
     CHUNK = PL_CONFIG_FLAG_CHUNK,
+    SEQUENCES = PL_CONFIG_FLAG_SEQUENCES,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -240,7 +241,8 @@ const pl_config_key *pl_config_find_for(const pl_config *c, const char *path)
         pl_config_flag flag;
     } tags[] = {{"<precision>", PL_CONFIG_FLAG_PRECISION}, {"<frozen>", PL_CONFIG_FLAG_FROZEN},
                 {"<weights>", PL_CONFIG_FLAG_WEIGHTS},     {"<prompt>", PL_CONFIG_FLAG_PROMPT},
-                {"<encoding>", PL_CONFIG_FLAG_ENCODING},   {"<chunk>", PL_CONFIG_FLAG_CHUNK}};
+                {"<encoding>", PL_CONFIG_FLAG_ENCODING},   {"<chunk>", PL_CONFIG_FLAG_CHUNK},
+                {"<sequences>", PL_CONFIG_FLAG_SEQUENCES}};
     if (path[0] != '<') return pl_config_find(path);
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END && strcmp(path, tags[i].name) == 0;

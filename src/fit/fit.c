@@ -59,6 +59,8 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
     if (o->budget_bytes < o->floor_bytes)
         snprintf(change, sizeof change, PL_FIT_NO_MODEL("%llu") "; raise the budget to %llu bytes",
                  (unsigned long long)o->floor_bytes, (unsigned long long)need);
+    else if (o->is_advised)
+        snprintf(change, sizeof change, "raise the budget to %llu bytes", (unsigned long long)need);
     else if (state > o->budget_bytes)
         snprintf(change, sizeof change, "weights, gradients and optimizer state alone are %llu bytes; make %s smaller",
                  (unsigned long long)state, r->words->weight_keys);

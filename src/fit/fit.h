@@ -59,6 +59,7 @@ typedef struct pl_fit_options {
     uint32_t allow;  /* pl_fit_allow bits; of use where the key is open */
     uint64_t budget_bytes; /* charged; PL_FIT_NO_BUDGET */
     const char *instead;   /* of a model that is as it is: what takes less, for the words of a refusal; or NULL */
+    bool is_advised;       /* the caller adds to the words of a refusal what would fit: they name no keys */
     uint64_t floor_bytes;  /* charged of a process that has no model; for the words of a refusal. 0: not known */
     bool everything;       /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
                             * means no search: what is established is taken */

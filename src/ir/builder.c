@@ -241,6 +241,15 @@ pl_status pl_expect_operand(const pl_graph *g, const pl_node *n, const pl_id *op
     return !v || pl_shape_equal(&v->shape, shape) ? PL_OK : pl_fail_operand(g, n, operand, expected, err);
 }
 
+pl_status pl_expect_position(const pl_graph *g, const pl_node *n, const pl_id *operand, int64_t sequences,
+                             pl_error *err)
+{
+    const pl_value *v = pl_value_at(g, *operand);
+    const bool is_one = v && v->shape.rank == 1 && (v->shape.dim[0] == 1 || v->shape.dim[0] == sequences);
+    if (!v || (is_one && !v->shape.symbolic)) return PL_OK;
+    return pl_fail_operand(g, n, operand, "i64 [1], or one for each sequence", err);
+}
+
 /* A real number's dtype is that of the first one, `first`; NULL: this is it. */
 static const char *expected_real(const pl_value *v, const pl_value *first)
 {

@@ -178,6 +178,8 @@ pl_status pl_fail_operand(const pl_graph *, const pl_node *, const pl_id *operan
 pl_status pl_expect_rounded(const pl_graph *, const pl_node *, const pl_id *x, const pl_value *weight, pl_error *);
 pl_status pl_expect_operand(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *,
                             const char *expected, pl_error *);
+/* A position, if given, is one for all sequences or one for each. */
+pl_status pl_expect_position(const pl_graph *, const pl_node *, const pl_id *operand, int64_t sequences, pl_error *);
 /* [B,...,width] with one row per sample, such as the image of one pixel that a global mean gives. */
 bool pl_is_row_a_sample(const pl_shape *, int64_t samples, uint32_t symbolic);
 /* If given, it is f32 with a scale and a shift for each of so many channels, one such row for each sample of x. */

@@ -40,7 +40,9 @@ static pl_status check_qkv(const pl_graph *g, const pl_node *n, pl_error *err)
     if (key_heads < 1 || a->heads % key_heads)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: %lld key heads do not divide %lld heads", pl_op_name(n->op),
                        n->scope, (long long)key_heads, (long long)a->heads);
-    bool same = k->shape.rank == 3 && k->shape.dim[0] == q->shape.dim[0] && k->shape.symbolic == q->shape.symbolic;
+    const bool is_one_of_several = n->op == PL_OP_ATTENTION && a->sequence != PL_NONE && q->shape.dim[0] == 1;
+    bool same = k->shape.rank == 3 && (k->shape.dim[0] == q->shape.dim[0] || is_one_of_several) &&
+                k->shape.symbolic == q->shape.symbolic;
     if (!same || pl_shape_last(&k->shape) != pl_shape_last(&q->shape) / a->heads * key_heads)
         return pl_fail_operand(g, n, &a->k, "f32 [B,T,width] like the queries, as wide as the key heads", err);
     return pl_expect_operand(g, n, &a->v, &k->shape, "the shape of the keys", err);
@@ -97,6 +99,8 @@ static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
  * floor(j·key_heads/heads). Scores s = scale·q·k, with a cap cap·tanh(s/cap); query t sees key u if, causal, u ≤ t and,
  * with a window, t − u < window; with a position query i is at position + i, and k and v are the places of a cache,
  * with a window key u at place u mod keys: a ring is enough that has room for a window and the rows that come at once.
+ * There is one position for all sequences, or one for each. With `sequence` q is one sequence, [1,T,heads·h], and reads
+ * that one of several in the cache.
  * Nothing is dropped while a cache is filled: a weight's number in the mask depends on how many keys there are. */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
@@ -106,6 +110,9 @@ static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out
     PL_TRY(check_dropout(g, n, &a->step, &a->first_sample, err));
     if (a->position != PL_NONE && a->probability > 0)
         return pl_fail_operand(g, n, &a->position, "no position where weights are dropped", err);
+    PL_TRY(pl_expect_position(g, n, &a->position, g->value[a->q].shape.dim[0], err));
+    if (a->sequence != PL_NONE && (a->position == PL_NONE || g->value[a->q].shape.dim[0] != 1))
+        return pl_fail_operand(g, n, &a->sequence, "nothing, or a position and queries of one sequence", err);
     out[PL_OUT_OF(attention, o)] = pl_out_like(&g->value[a->q]);
     out[PL_OUT_OF(attention, lse)] = (pl_out){lse_shape(g, n), PL_DTYPE_F32};
     return PL_OK;
@@ -194,7 +201,9 @@ static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
 static pl_cost cost_attention(const pl_graph *g, const pl_node *n)
 {
     const pl_attention_args *a = &n->attention;
-    double q = pl_value_bytes_f(&g->value[a->q]), kv = pl_value_bytes_f(&g->value[a->k]);
+    const pl_value *k = &g->value[a->k];
+    double q = pl_value_bytes_f(&g->value[a->q]), kv = pl_value_bytes_f(k);
+    if (a->sequence != PL_NONE) kv /= (double)k->shape.dim[0];
     return (pl_cost){2 * score_flops(g, n) + dropout_flops(g, n), 2 * q + 2 * kv,
                      a->position == PL_NONE ? 2 * score_flops(g, n) : 0};
 }
@@ -226,22 +235,25 @@ static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd};
 
-/* cache_write: x [1,T,width], cache [1,room,width] of any real type, or of f32 in blocks (rows position … position +
- * T − 1 replaced; those beyond the room are left out, or in a ring begin at its first row again) */
+/* cache_write: x [B,T,width], cache [B,room,width] of any real type, or of f32 in blocks: in each sequence the rows
+ * position … position + T − 1 are replaced; those beyond the room are left out, or in a ring begin at its first row
+ * again. One position for all sequences, or one for each. With `sequence` x is one sequence, and goes to that one of
+ * several in the cache. */
 static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_cache_write_args *a = &n->cache_write;
     const pl_shape *x = &g->value[a->x].shape, *cache = &g->value[a->cache].shape;
     (void)out;
-    if (x->rank != 3 || x->symbolic || x->dim[0] != 1)
-        return pl_fail_operand(g, n, &a->x, "f32, bf16 or f16 [1,T,width]", err);
+    const bool is_one_of_several = a->sequence != PL_NONE;
+    if (x->rank != 3 || x->symbolic || (is_one_of_several && x->dim[0] != 1))
+        return pl_fail_operand(g, n, &a->x, "f32, bf16 or f16 [B,T,width], of one sequence where that is named", err);
     const pl_encoding encoding = g->value[a->cache].encoding;
     const bool can_be = !encoding || (encoding == PL_ENCODING_Q8_0 && g->value[a->x].dtype == PL_DTYPE_F32);
     bool fits = pl_dtype_is_real(g->value[a->cache].dtype) && cache->rank == 3 && !cache->symbolic &&
-                cache->dim[0] == 1 && cache->dim[1] >= x->dim[1];
+                (cache->dim[0] == x->dim[0] || is_one_of_several) && cache->dim[1] >= x->dim[1];
     if (!fits || pl_shape_last(cache) != pl_shape_last(x) || !can_be)
-        return pl_fail_operand(g, n, &a->cache, "f32, bf16 or f16 [1,room,width]", err);
-    return PL_OK;
+        return pl_fail_operand(g, n, &a->cache, "f32, bf16 or f16 [B,room,width]", err);
+    return pl_expect_position(g, n, &a->position, x->dim[0], err);
 }
 
 static pl_cost cost_cache_write(const pl_graph *g, const pl_node *n)

@@ -28,8 +28,8 @@ static pl_cost cost_of(const pl_value *vectors)
     return (pl_cost){e, 12 * e};
 }
 
-/* ---- embedding: tokens [B,T], table [V,D], positions [≥T,D] → x [B,T,window·D]; table and positions are f32, or of
- * the dtype of x ---- */
+/* ---- embedding: tokens [B,T], table [V,D], positions [≥T,D], position [1] or [B] → x [B,T,window·D]; table and
+ * positions are f32, or of the dtype of x. Token t of a sequence gets row position + t of positions. ---- */
 static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_embedding_args *a = &n->embedding;
@@ -45,6 +45,7 @@ static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out
     if (table->shape.dim[1] > INT32_MAX || a->window > INT32_MAX)
         return pl_fail_operand(g, n, &a->table, "a width and a window that are not absurd", err);
     PL_TRY(check_places(g, n, &a->positions, table, err));
+    PL_TRY(pl_expect_position(g, n, &a->position, tokens->shape.dim[0], err));
     pl_shape s = tokens->shape;
     s.rank = 3;
     s.dim[2] = table->shape.dim[1] * a->window;

@@ -10,18 +10,20 @@
  *
  *   y = [a·cos − b·sin, b·cos + a·sin]   for the angles t·theta^(−i/h), i = 0 … h − 1
  *
- * or for those whose cosines and sines [T, h] are given; and the other heads stay as they are: those of the values,
- * where one product makes queries, keys and values. adjoint: by the opposite angles, which is both the gradient and the
- * inverse. */
+ * or for those whose cosines and sines are given, [T, h] or for each sample its own, [B, T, h]; and the other heads
+ * stay as they are: those of the values, where one product makes queries, keys and values. adjoint: by the opposite
+ * angles, which is both the gradient and the inverse. */
 static pl_status check_tables(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_rope_args *a = &n->rope;
     const pl_shape *x = &g->value[a->x].shape;
     const pl_id *const table[] = {&a->cosine, &a->sine};
-    const pl_shape all = pl_shape_of(2, x->dim[x->rank - 2], pl_shape_last(x) / a->heads / 2);
+    const int64_t positions = x->dim[x->rank - 2], half = pl_shape_last(x) / a->heads / 2;
+    const pl_shape all = pl_shape_of(2, positions, half), each = pl_shape_of(3, x->dim[0], positions, half);
+    const bool may_differ = x->rank == 3 && !x->symbolic && *table[0] != PL_NONE && g->value[*table[0]].shape.rank == 3;
     for (int k = 0; k < 2; k++)
-        if (*table[k] == PL_NONE || !pl_shape_equal(&g->value[*table[k]].shape, &all))
-            return pl_fail_operand(g, n, table[k], "f32 [positions, half of a head]", err);
+        if (*table[k] == PL_NONE || !pl_shape_equal(&g->value[*table[k]].shape, may_differ ? &each : &all))
+            return pl_fail_operand(g, n, table[k], "f32 [positions, half of a head], or that for each sample", err);
     return PL_OK;
 }
 
@@ -76,7 +78,8 @@ static pl_cost cost_rope(const pl_graph *g, const pl_node *n)
 /* The two numbers of a rotation are both read before either is written. */
 const pl_op_rule pl_rule_ROPE = {shape_rope, gradient_rope, cost_rope, .recompute = true};
 
-/* ---- rope_table: position, divisor f32 [half] → cosine, sine f32 [positions, half] ----
+/* ---- rope_table: position [1], divisor f32 [half] → cosine, sine f32 [positions, half]; position [B] → [B, positions,
+ * half] ----
  * Row r is that of position + r, or of r without that input. The frequencies are those of a pl_rope_scaling
  * (base/causal_lm.h) with these numbers, each divided by its divisor; low and high are its low_factor and high_factor
  * (llama3) or beta_slow and beta_fast (yarn). Both tables are multiplied by the magnitude; 0: 1. */
@@ -100,7 +103,11 @@ static pl_status shape_rope_table(const pl_graph *g, const pl_node *n, pl_out ou
     if (!(a->theta > 1 && isfinite(a->theta)) || !is_scaling(a) || !(a->magnitude >= 0 && isfinite(a->magnitude)))
         return pl_fail(err, PL_E_INTERNAL, "rope_table in %s: theta %g and kind %lld are no scaling of frequencies",
                        n->scope, a->theta, (long long)a->kind);
-    const pl_shape pairs = pl_shape_of(1, a->half), table = pl_shape_of(2, a->positions, a->half);
+    const pl_value *position = pl_value_at(g, a->position);
+    const int64_t samples = position ? (int64_t)pl_shape_elems(&position->shape) : 1;
+    const pl_shape pairs = pl_shape_of(1, a->half), one = pl_shape_of(2, a->positions, a->half),
+                   table = samples > 1 ? pl_shape_of(3, samples, a->positions, a->half) : one;
+    PL_TRY(pl_expect_position(g, n, &a->position, samples, err));
     PL_TRY(pl_expect_operand(g, n, &a->divisor, &pairs, "f32 [half]", err));
     out[PL_OUT_OF(rope_table, cosine)] = out[PL_OUT_OF(rope_table, sine)] = (pl_out){table, PL_DTYPE_F32};
     return PL_OK;
@@ -108,8 +115,7 @@ static pl_status shape_rope_table(const pl_graph *g, const pl_node *n, pl_out ou
 
 static pl_cost cost_rope_table(const pl_graph *g, const pl_node *n)
 {
-    const double elems = (double)n->rope_table.positions * (double)n->rope_table.half;
-    (void)g;
+    const double elems = pl_value_elems_f(&g->value[n->rope_table.cosine]);
     return (pl_cost){60 * elems, 8 * elems};
 }
 

@@ -3,69 +3,21 @@
  * second half of the context is fed again from place 0. Without a cache (the perceptron) the program takes the last n
  * tokens. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/causal_lm.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "data/text/encoder.h"
 #include "data/text/text_data.h"
 #include "ir/properties.h"
-#include "jobs/chat.h"
-#include "jobs/history.h"
-#include "jobs/jobs.h"
-#include "jobs/prompt_cache.h"
-#include "jobs/stops.h"
-#include "run/session_impl.h"
+#include "jobs/generate_impl.h"
 
 #define STAGING "staging.sampling"
 
 enum { PIECE_MAX = 4 * (PL_TOKEN_BYTES_MAX + PL_DECODER_HELD_MAX) + 4 }; /* pl_decoder_room() at most */
-
-/* Of the job: found before commit. */
-typedef struct generation {
-    pl_id program, prefill; /* prefill PL_NONE: there is none */
-    const pl_generate_settings *settings;
-    const pl_tokenizer *tokenizer;
-    bool has_special;
-    const uint32_t *end; /* tokens that end a text; PL_TOKEN_NONE after the last */
-    uint32_t *prompt_id, vocab;
-    uint64_t context; /* places of the cache */
-    size_t prompt_count;
-    pl_stops stops;
-    uint32_t told;  /* texts so far: the next one draws other numbers */
-    bool has_rings; /* some caches hold only what a window sees */
-    uint64_t reach; /* since place 0 was written last, all places before this one were */
-    pl_prompt_cache kept;
-    /* Of prompts that come later. */
-    pl_encoder *encoder;
-    uint32_t *answer_id;
-    size_t answer_count;
-    pl_conversation *chat; /* NULL: prompts stand alone */
-    char *message;         /* the first; NULL: all come later */
-    size_t message_bytes;
-} generation;
-
-typedef struct generator {
-    pl_session *s;
-    generation *of;
-    const pl_sampling *sampling;
-    const uint32_t *prompt;
-    size_t prompt_count, cached; /* cached: so many of the prompt's tokens, at its beginning, the cache has */
-    uint32_t sample;
-    int32_t *input;
-    uint64_t width; /* tokens the program takes */
-    int32_t *chunk; /* input of "prefill", which takes `chunks` tokens; NULL: there is none */
-    uint64_t chunks;
-    uint64_t room;              /* places of the cache */
-    uint64_t position;          /* next place */
-    pl_history history, recent; /* recent: the tokens that penalties look at; without a room: all since the beginning */
-    uint32_t *count;            /* of each token among those; NULL: there are no penalties */
-    pl_decoder decoder;
-    pl_stops_window window;
-    uint32_t last; /* token that was told */
-    pl_text_told told;
-} generator;
+enum { HELD_BYTES = PL_STOPS_BYTES + PIECE_MAX };
 
 /* Tokens that a program takes; 0: the plan has none with such an input. */
 static uint64_t tokens_of(const pl_graph *graph, const char *input)
@@ -74,7 +26,17 @@ static uint64_t tokens_of(const pl_graph *graph, const char *input)
     return tokens == PL_NONE ? 0 : pl_shape_elems(&graph->value[tokens].shape);
 }
 
-static uint64_t program_width(const pl_graph *graph) { return tokens_of(graph, "generate.tokens"); }
+/* Sequences that "generate" goes on with, and tokens that it takes of each. */
+static uint64_t sequences_of(const pl_graph *graph)
+{
+    const pl_id tokens = pl_graph_find_value(graph, "generate.tokens");
+    return tokens == PL_NONE ? 1 : (uint64_t)graph->value[tokens].shape.dim[0];
+}
+
+static uint64_t program_width(const pl_graph *graph)
+{
+    return tokens_of(graph, "generate.tokens") / sequences_of(graph);
+}
 
 static uint32_t vocab_of(const pl_graph *graph)
 {
@@ -83,13 +45,6 @@ static uint32_t vocab_of(const pl_graph *graph)
 }
 
 /* ---- what is kept beside the graph's values ---- */
-
-/* The sampler's workspace, and behind it what else is there: a chat, the last tokens, how often each was there and
- * which were the last of these, ids of a prompt that comes later, text that waits. */
-typedef struct layout {
-    uint64_t chat, history, count, recent, answer, held, bytes; /* where they begin, and the end of all */
-    uint64_t history_room, recent_room;
-} layout;
 
 static uint64_t take(uint64_t *end, uint64_t bytes)
 {
@@ -103,26 +58,31 @@ static uint64_t context_of(const pl_data *data, const pl_generate_settings *own)
     return pl_facts_value(&data->extents, PL_FACT_CONTEXT, own->context);
 }
 
-static layout lay_out(const pl_graph *graph, const pl_generate_settings *own, const pl_data *data)
+generate_layout pl_generate_lay_out(const pl_graph *graph, const pl_generate_settings *own, const pl_data *data)
 {
     const uint32_t vocab = vocab_of(graph);
     const bool penalizes = pl_sampling_penalizes(&own->sampling);
-    layout l = {.bytes = pl_sample_workspace_bytes(vocab)};
-    l.history_room = pl_history_room(program_width(graph), context_of(data, own));
+    generate_layout l = {.bytes = pl_sample_workspace_bytes(vocab), .sequences = sequences_of(graph)};
+    l.is_batch = l.sequences > 1 || own->prompts;
+    l.history_room = l.is_batch ? 1 /* there a full context ends a text */
+                                : pl_history_room(program_width(graph), context_of(data, own));
     l.recent_room = penalizes && own->sampling.repeat_last_n > 0 ? (uint64_t)own->sampling.repeat_last_n : 0;
     if (own->chats) l.bytes = pl_align_up(l.bytes, 16);
     l.chat = take(&l.bytes, own->chats ? pl_conversation_bytes(pl_text_data_of(data), context_of(data, own)) : 0);
     l.history = take(&l.bytes, l.history_room * sizeof(int32_t));
-    l.count = take(&l.bytes, penalizes ? vocab * sizeof(uint32_t) : 0);
-    l.recent = take(&l.bytes, l.recent_room * sizeof(int32_t));
+    l.count = take(&l.bytes, penalizes ? l.sequences * vocab * sizeof(uint32_t) : 0);
+    l.recent = take(&l.bytes, l.sequences * l.recent_room * sizeof(int32_t));
     l.answer = take(&l.bytes, own->answers && !own->chats ? PL_GENERATE_ANSWER_MAX * sizeof(uint32_t) : 0);
-    l.held = take(&l.bytes, own->stop && own->stop[0] ? PL_STOPS_BYTES + PIECE_MAX : 0);
+    l.held = take(&l.bytes, own->stop && own->stop[0] ? (l.sequences + l.is_batch) * HELD_BYTES : 0);
+    if (!l.is_batch) return l;
+    l.batch = l.bytes = pl_align_up(l.bytes, 64);
+    (void)take(&l.bytes, pl_generate_batch_bytes(&l, own, context_of(data, own)));
     return l;
 }
 
 static uint64_t staging_bytes(const pl_graph *graph, const pl_run_settings *r, const pl_data *data)
 {
-    return program_width(graph) ? lay_out(graph, r->own, data).bytes : 0;
+    return program_width(graph) ? pl_generate_lay_out(graph, r->own, data).bytes : 0;
 }
 
 /* ---- what the model has seen ---- */
@@ -136,7 +96,7 @@ static void count_token(generator *g, uint32_t token)
     pl_history_add(&g->recent, (int32_t)token);
 }
 
-static void remember(generator *g, uint32_t token)
+void pl_generator_remember(generator *g, uint32_t token)
 {
     pl_history_add(&g->history, (int32_t)token);
     if (g->of->chat) pl_conversation_feed(g->of->chat, token);
@@ -158,7 +118,7 @@ static pl_status feed_cached(generator *g, int32_t token, pl_error *err)
 
 static pl_status feed(generator *g, uint32_t token, pl_error *err)
 {
-    remember(g, token);
+    pl_generator_remember(g, token);
     uint64_t count = g->history.count, again = g->history.room;
     if (g->width > 1) {
         for (uint64_t i = 0; i < g->width; i++) g->input[i] = pl_history_at(&g->history, count + i - g->width);
@@ -201,43 +161,82 @@ static size_t count_ahead(const generator *g, size_t at)
 static pl_status feed_ahead(generator *g, const uint32_t *token, size_t count, pl_error *err)
 {
     for (size_t i = 0; i < g->chunks; i++) g->chunk[i] = i < count ? (int32_t)token[i] : 0;
-    for (size_t i = 0; i < count; i++) remember(g, token[i]);
+    for (size_t i = 0; i < count; i++) pl_generator_remember(g, token[i]);
     pl_session_set_integer(g->s, PL_INPUT_POSITION, (int64_t)g->position);
     reach(g, g->position + g->chunks);
     g->position += count;
     return pl_session_run_program(g->s, g->of->prefill, false, err);
 }
 
+void pl_generator_forget(generator *g)
+{
+    if (g->count) memset(g->count, 0, g->of->vocab * sizeof *g->count);
+    g->history.count = g->recent.count = 0;
+}
+
+/* After one token by itself no chunk follows, because fewer and fewer are left. */
+pl_status pl_generator_feed_chunks(generator *g, size_t *fed, pl_error *err)
+{
+    for (size_t ahead; !pl_session_should_stop(g->s) && (ahead = count_ahead(g, *fed)) > 0; *fed += ahead)
+        PL_TRY(feed_ahead(g, g->prompt + *fed, ahead, err));
+    return PL_OK;
+}
+
 static pl_status feed_prompt(generator *g, pl_error *err)
 {
     const size_t skipped = count_skipped(g);
-    size_t ahead;
-    if (g->count) memset(g->count, 0, g->of->vocab * sizeof *g->count);
-    g->history.count = g->recent.count = 0;
+    size_t fed = skipped;
+    pl_generator_forget(g);
     g->position = skipped < g->room ? skipped : g->room;
     if (skipped == 0) g->of->reach = 0;
     if (g->of->chat) pl_conversation_begin_feed(g->of->chat);
-    for (size_t i = 0; i < skipped; i++) remember(g, g->prompt[i]);
+    for (size_t i = 0; i < skipped; i++) pl_generator_remember(g, g->prompt[i]);
     g->cached = g->prompt_count <= g->room ? g->prompt_count : 0;
-    for (size_t i = skipped; i < g->prompt_count && !pl_session_should_stop(g->s); i += ahead ? ahead : 1) {
-        ahead = count_ahead(g, i);
-        PL_TRY(ahead ? feed_ahead(g, g->prompt + i, ahead, err) : feed(g, g->prompt[i], err));
-    }
+    PL_TRY(pl_generator_feed_chunks(g, &fed, err));
+    for (; fed < g->prompt_count && !pl_session_should_stop(g->s); fed++) PL_TRY(feed(g, g->prompt[fed], err));
     return PL_OK;
+}
+
+/* A text begins: who listens shows its prompt. What can be refused has been by then. */
+static void tell_begin(const generator *g)
+{
+    if (g->s->jobs.job[0] == &pl_job_generate) pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = ""});
+}
+
+static void warn_short(const generator *g)
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text,
+             "the prompt has %zu token%s, of which nothing is kept in %.300s: that takes whole chunks of %" PRIu64
+             " tokens (prefill_tokens) before the last token",
+             g->prompt_count, g->prompt_count == 1 ? "" : "s", g->of->kept.path, g->chunks);
+    pl_session_warn(g->s, text);
 }
 
 /* Before the first text, what the file has of its prompt; after it, what the file has not. */
 static pl_status feed_kept_prompt(generator *g, pl_error *err)
 {
     pl_prompt_cache *kept = &g->of->kept;
-    const size_t whole = g->chunks ? (g->prompt_count - 1) / g->chunks * g->chunks : 0;
-    if (!kept->path || whole == 0 || g->of->told > 0 || g->sample > 0) return feed_prompt(g, err);
+    const size_t whole = (g->prompt_count - 1) / g->chunks * g->chunks;
     PL_TRY(pl_prompt_cache_read(kept, g->s, g->prompt, whole, &g->cached, err));
-    const bool is_known = g->cached == whole;
+    const bool is_kept = g->cached < whole;
+    if (is_kept) PL_TRY(pl_prompt_cache_begin(kept, err));
+    if (whole == 0) warn_short(g);
+    tell_begin(g);
     if (g->cached) g->of->reach = kept->tokens + g->chunks;
-    PL_TRY(feed_prompt(g, err));
-    if (is_known || pl_session_should_stop(g->s)) return PL_OK;
-    return pl_prompt_cache_write(kept, g->s, g->prompt, whole, err);
+    const pl_status status = feed_prompt(g, err);
+    if (!is_kept) return status;
+    if (status == PL_OK && !pl_session_should_stop(g->s))
+        return pl_prompt_cache_write(kept, g->s, g->prompt, whole, err);
+    pl_file_abandon(&kept->file);
+    return status;
+}
+
+static pl_status begin_text(generator *g, pl_error *err)
+{
+    if (g->of->kept.path && g->chunks && g->of->told == 0 && g->sample == 0) return feed_kept_prompt(g, err);
+    tell_begin(g);
+    return feed_prompt(g, err);
 }
 
 /* ---- what is told ---- */
@@ -254,6 +253,7 @@ static size_t cut(const char *text, size_t bytes)
 
 static void tell_bytes(generator *g, const char *text, size_t bytes)
 {
+    if (g->is_silent) return;
     if (g->of->chat) pl_conversation_hear(g->of->chat, text, bytes);
     for (size_t n; bytes > 0; text += n, bytes -= n) {
         n = cut(text, bytes);
@@ -272,6 +272,7 @@ static void tell_text(generator *g, const void *text, size_t bytes)
 static void tell_token(generator *g, uint32_t id)
 {
     uint8_t text[PIECE_MAX];
+    if (g->is_silent && !g->window.held) return;
     tell_text(g, text, pl_decoder_push(&g->decoder, g->of->tokenizer, id, text));
 }
 
@@ -287,7 +288,7 @@ static bool is_full(const generator *g)
     return g->of->settings->ends_at_context && g->told.tokens > 0 && g->position >= g->room;
 }
 
-static void tell_end(generator *g)
+void pl_generator_tell_end(generator *g)
 {
     uint8_t rest[PIECE_MAX];
     const size_t bytes = pl_decoder_finish(&g->decoder, rest);
@@ -303,61 +304,95 @@ static void tell_end(generator *g)
 
 /* ---- a text ---- */
 
+static pl_status check_logits(const generator *g, const float *logits, uint32_t vocab, pl_error *err)
+{
+    char what[96];
+    uint32_t i = 0;
+    while (i < vocab && isfinite(logits[i])) i++;
+    if (i == vocab) return PL_OK;
+    snprintf(what, sizeof what, "a logit for token %" PRIu64 " of the text (after %zu of the prompt)",
+             (uint64_t)g->told.tokens + 1, g->prompt_count);
+    return pl_fail_not_finite(g->s, what, err);
+}
+
+void pl_generator_tell(generator *g, uint32_t token)
+{
+    g->last = token;
+    g->told.tokens++;
+    if (!is_end(g)) tell_token(g, token);
+}
+
+pl_status pl_generator_take(generator *g, const float *logits, double began, pl_error *err)
+{
+    const uint32_t known = pl_tokenizer_vocab_size(g->of->tokenizer);
+    const uint32_t vocab = known < g->of->vocab ? known : g->of->vocab;
+    PL_TRY(check_logits(g, logits, vocab, err));
+    pl_generator_tell(g, pl_sample_token(logits, vocab, g->sampling, g->count, g->history.count, g->sample,
+                                         pl_session_value(g->s, STAGING)));
+    g->told.seconds = pl_run_now() - began;
+    if (g->told.tokens == 1) g->told.first_seconds = g->told.seconds;
+    return PL_OK;
+}
+
+bool pl_generator_is_over(const generator *g)
+{
+    return g->told.tokens >= g->sampling->tokens || g->window.stopped || is_end(g) || is_full(g);
+}
+
 static pl_status write_tokens(generator *g, double began, pl_error *err)
 {
     const float *logits = pl_session_value(g->s, "generate.logits");
-    const uint32_t known = pl_tokenizer_vocab_size(g->of->tokenizer);
-    const uint32_t vocab = known < g->of->vocab ? known : g->of->vocab;
-    void *workspace = pl_session_value(g->s, STAGING);
-    while (g->told.tokens < g->sampling->tokens && !g->window.stopped && !is_end(g) && !is_full(g) &&
-           !pl_session_should_stop(g->s)) {
+    while (!pl_generator_is_over(g) && !pl_session_should_stop(g->s)) {
         if (g->told.tokens > 0) PL_TRY(feed(g, g->last, err));
-        g->last = pl_sample_token(logits, vocab, g->sampling, g->count, g->history.count, g->sample, workspace);
-        g->told.tokens++;
-        if (!is_end(g)) tell_token(g, g->last);
-        g->told.seconds = pl_run_now() - began;
-        if (g->told.tokens == 1) g->told.first_seconds = g->told.seconds;
+        PL_TRY(pl_generator_take(g, logits, began, err));
     }
     return PL_OK;
+}
+
+void pl_generator_begin_text(generator *g)
+{
+    g->told = (pl_text_told){.prompt_tokens = g->prompt_count};
+    g->decoder = (pl_decoder){.is_text = g->of->has_special, .skips_special = g->of->has_special};
+    g->window.bytes = 0, g->window.stopped = false;
 }
 
 static pl_status write_text(generator *g, pl_error *err)
 {
     const double began = pl_run_now();
-    g->told = (pl_text_told){.prompt_tokens = g->prompt_count};
-    g->decoder = (pl_decoder){.is_text = g->of->has_special, .skips_special = g->of->has_special};
-    g->window.bytes = 0, g->window.stopped = false;
-    PL_TRY(feed_kept_prompt(g, err));
+    pl_generator_begin_text(g);
+    PL_TRY(begin_text(g, err));
     PL_TRY(write_tokens(g, began, err));
-    tell_end(g);
+    pl_generator_tell_end(g);
     /* A sample between training steps is cut short too, but there the run itself reports the stop. */
     if (g->s->jobs.job[0] != &pl_job_generate || g->told.ended != PL_TEXT_INTERRUPTED) return PL_OK;
     return pl_fail(err, PL_E_STOPPED, "stopped before all tokens were written");
 }
 
-static generator begin(pl_session *s, generation *of)
+generator pl_generator_begin(pl_session *s, generation *of, uint64_t row)
 {
     char *staging = pl_session_value(s, STAGING);
     const pl_generate_settings *own = of->settings;
-    const layout l = lay_out(s->o.plan->graph, own, s->o.data);
+    const generate_layout l = pl_generate_lay_out(s->o.plan->graph, own, s->o.data);
+    const bool is_row = row < l.sequences, holds = own->stop && own->stop[0];
+    const uint64_t counts = row * of->vocab * sizeof(uint32_t), recents = row * l.recent_room * sizeof(int32_t);
     return (generator){.s = s,
                        .of = of,
                        .sampling = &own->sampling,
                        .sample = of->told,
-                       .input = pl_session_value(s, "generate.tokens"),
+                       .input = is_row ? (int32_t *)pl_session_value(s, "generate.tokens") + row : NULL,
                        .width = program_width(s->o.plan->graph),
                        .chunk = pl_session_value(s, "prefill.tokens"),
                        .chunks = tokens_of(s->o.plan->graph, "prefill.tokens"),
                        .room = of->context,
                        .history = {(int32_t *)(void *)(staging + l.history), l.history_room, 0},
-                       .recent = {(int32_t *)(void *)(staging + l.recent), l.recent_room, 0},
-                       .count = l.recent > l.count ? (uint32_t *)(void *)(staging + l.count) : NULL,
-                       .window = {.stops = &of->stops, .held = l.bytes > l.held ? staging + l.held : NULL}};
+                       .recent = {(int32_t *)(void *)(staging + l.recent + recents), l.recent_room, 0},
+                       .count = is_row && l.recent > l.count ? (uint32_t *)(void *)(staging + l.count + counts) : NULL,
+                       .window = {.stops = &of->stops, .held = holds ? staging + l.held + row * HELD_BYTES : NULL}};
 }
 
 static pl_status write_texts(pl_session *s, generation *of, const pl_conversation_prompt *prompt, pl_error *err)
 {
-    generator g = begin(s, of);
+    generator g = pl_generator_begin(s, of, 0);
     g.prompt = prompt->id, g.prompt_count = prompt->count, g.cached = prompt->cached;
     for (uint32_t k = 0; k < of->settings->samples; k++, g.sample++) PL_TRY(write_text(&g, err));
     return PL_OK;
@@ -365,13 +400,14 @@ static pl_status write_texts(pl_session *s, generation *of, const pl_conversatio
 
 /* ---- the prompt ---- */
 
-static pl_status check_ids(const generation *g, const uint32_t *id, size_t count, pl_error *err)
+static pl_status check_ids(const void *job, const uint32_t *id, size_t count, pl_error *err)
 {
+    const generation *g = job;
     if (g->settings->ends_at_context && count >= g->context)
         return pl_fail(err, PL_E_USAGE,
-                       "the prompt has %zu tokens, and the context of `model.context` %" PRIu64
+                       "the prompt has %zu token%s, and the context of `model.context` %" PRIu64
                        "; give a shorter prompt, or a longer context",
-                       count, g->context);
+                       count, count == 1 ? "" : "s", g->context);
     for (size_t i = 0; i < count; i++)
         if (id[i] >= g->vocab)
             return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u", id[i],
@@ -408,6 +444,25 @@ static pl_status encode_prompt(generation *g, pl_error *err)
     return status;
 }
 
+static pl_status read_prompts(generation *g, pl_error *err)
+{
+    const pl_encode_options o = {.adds_special = g->has_special};
+    return pl_prompts_read(g->settings->prompts, g->tokenizer, o, check_ids, g, &g->prompts, err);
+}
+
+/* What there is for one text at a time alone. */
+static pl_status check_batch(const pl_generate_settings *own, pl_error *err)
+{
+    if (own->answers || own->chats)
+        return pl_fail(err, PL_E_CONFIG,
+                       "a chat, or lines that are typed, are answered one at a time; leave out `generate.batch` and "
+                       "`generate.prompts`");
+    if (!own->prompt_cache) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "`generate.prompt_cache` keeps what one prompt leaves; leave out `generate.batch` and "
+                   "`generate.prompts`, or it");
+}
+
 /* ---- messages ---- */
 
 static pl_status open_chat(generation *g, const pl_text_data *data, pl_error *err)
@@ -427,7 +482,7 @@ static pl_status answer_message(pl_session *s, generation *g, const char *messag
     pl_conversation_prompt prompt;
     if (g->told == 0)
         pl_conversation_place(g->chat, (char *)pl_session_value(s, STAGING) +
-                                           lay_out(s->o.plan->graph, g->settings, s->o.data).chat);
+                                           pl_generate_lay_out(s->o.plan->graph, g->settings, s->o.data).chat);
     PL_TRY(pl_conversation_ask(g->chat, message, bytes, &prompt, err));
     PL_TRY(check_ids(g, prompt.id, prompt.count, err));
     const pl_status status = write_texts(s, g, &prompt, err);
@@ -464,7 +519,7 @@ pl_status pl_generate_answer(pl_session *s, const char *prompt, size_t bytes, pl
     if (!g || !g->encoder) return pl_fail(err, PL_E_USAGE, "this run was not planned for further prompts");
     if (bytes == 0) prompt = "\n", bytes = 1;
     g->answer_id = (uint32_t *)(void *)((char *)pl_session_value(s, STAGING) +
-                                        lay_out(s->o.plan->graph, g->settings, s->o.data).answer);
+                                        pl_generate_lay_out(s->o.plan->graph, g->settings, s->o.data).answer);
     PL_TRY(encode_answer(g, prompt, bytes, err));
     PL_TRY(check_ids(g, g->answer_id, g->answer_count, err));
     const pl_conversation_prompt whole = {g->answer_id, g->answer_count, 0};
@@ -495,8 +550,9 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     if (staging == PL_NONE || pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings, s->o.data))
         return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
     pl_stops_read(&g->stops, g->settings->stop ? g->settings->stop : "");
+    if (pl_generate_lay_out(graph, g->settings, s->o.data).is_batch) PL_TRY(check_batch(g->settings, err));
     if (g->settings->chats) return open_chat(g, pl_text_data_of(s->o.data), err);
-    PL_TRY(encode_prompt(g, err));
+    PL_TRY(g->settings->prompts ? read_prompts(g, err) : encode_prompt(g, err));
     if (!g->settings->answers) return PL_OK;
     PL_TRY(pl_encoder_create(g->tokenizer, take_answer, g, &g->encoder, err));
     pl_encoder_set_options(g->encoder, (pl_encode_options){.adds_special = g->has_special});
@@ -508,6 +564,7 @@ static void close_generate(pl_session *s, void *state)
     generation *g = state;
     (void)s;
     pl_free(g->prompt_id);
+    pl_prompts_deinit(&g->prompts);
     pl_encoder_destroy(g->encoder);
     if (g->chat) pl_conversation_destroy(g->chat); /* its code may not be held (base/parts.h) */
     pl_free(g->message);
@@ -518,6 +575,9 @@ static pl_status run_generate(pl_session *s, void *state, pl_error *err)
     generation *g = state;
     const char *message = g->settings->prompt ? g->settings->prompt : "";
     const pl_conversation_prompt whole = {g->prompt_id, g->prompt_count, 0};
+    const pl_prompts one = {.id = g->prompt_id, .end = &g->prompt_count, .count = 1};
+    if (pl_generate_lay_out(s->o.plan->graph, g->settings, s->o.data).is_batch)
+        return pl_generate_batch(s, g, g->settings->prompts ? &g->prompts : &one, err);
     if (!g->chat) return write_texts(s, g, &whole, err);
     return g->message ? answer_message(s, g, g->message, g->message_bytes, err)
                       : answer_message(s, g, message, strlen(message), err);

@@ -10,6 +10,7 @@
 #include "ir/op.h"
 #include "jobs/infer_sink.h"
 #include "jobs/jobs.h"
+#include "run/finite.h"
 #include "run/session_impl.h"
 
 #define SECONDS "infer.seconds"
@@ -223,10 +224,12 @@ static void sum_up(inference *j)
 
 static void tell_not_finite(pl_session *s, const inference *j)
 {
-    char text[160];
+    char text[512];
     if (j->summary.not_finite == 0) return;
-    snprintf(text, sizeof text, "%" PRIu64 " numbers of the results are infinite or NaN%s", j->summary.not_finite,
-             j->sink.in_arrays ? "" : ", written as null");
+    const char *weight = pl_finite_find_bad(s);
+    snprintf(text, sizeof text, "%" PRIu64 " numbers of the results are infinite or NaN%s%s%.300s",
+             j->summary.not_finite, j->sink.in_arrays ? "" : ", written as null",
+             weight ? "; so is one of the weight " : "", weight ? weight : "");
     pl_session_warn(s, text);
 }
 

@@ -32,6 +32,10 @@ extern const pl_job pl_job_score;
 /* PL_E_USAGE where the session is none of that. Asks for no memory. */
 pl_status pl_score_find(const pl_session *, pl_text_score *, pl_error *);
 
+/* ---- diverged.c ---- */
+/* PL_E_DIVERGED: what a model computed (`what`) is not finite, and which of its weights is to blame, if one is. */
+pl_status pl_fail_not_finite(const pl_session *, const char *what, pl_error *);
+
 /* ---- gradients.c ---- */
 /* One batch, its loss and every gradient at the current weights, as safetensors into settings->to. */
 extern const pl_job pl_job_gradients;
@@ -43,6 +47,7 @@ extern const pl_job pl_job_generate;
 typedef struct pl_generate_settings {
     const char *prompt;       /* "" or NULL: a line's beginning */
     const char *prompt_file;  /* whose text is the prompt; NULL: none */
+    const char *prompts;      /* file of several, with a pretrained model; NULL: none */
     const char *stop;         /* as pl_stops_read wants it; NULL: nothing ends a text early */
     uint64_t context;         /* tokens that the model looks back */
     bool ends_at_context;     /* a text ends where that is full; else its older half moves out */

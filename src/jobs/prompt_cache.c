@@ -184,7 +184,6 @@ static pl_status write_all(pl_prompt_cache *p, pl_session *s, const uint32_t *id
     pl_checksum sum;
     cache c;
     pl_checksum_init(&sum);
-    PL_TRY(pl_file_create(&p->file, p->path, err));
     PL_TRY(pl_file_write(&p->file, head, HEAD_BYTES, err));
     PL_TRY(write_next(p, &sum, id, count * sizeof *id, err));
     for (size_t i = 0; i < s->o.plan->graph->node_count; i++)
@@ -195,6 +194,8 @@ static pl_status write_all(pl_prompt_cache *p, pl_session *s, const uint32_t *id
     PL_TRY(pl_file_write_at(&p->file, 0, head, HEAD_BYTES, err));
     return pl_file_commit(&p->file, err);
 }
+
+pl_status pl_prompt_cache_begin(pl_prompt_cache *p, pl_error *err) { return pl_file_create(&p->file, p->path, err); }
 
 pl_status pl_prompt_cache_write(pl_prompt_cache *p, pl_session *s, const uint32_t *id, size_t count, pl_error *err)
 {

@@ -19,6 +19,9 @@ typedef struct pl_prompt_cache {
  * damaged, or another model's, or of other settings; PL_E_STORAGE. */
 pl_status pl_prompt_cache_read(pl_prompt_cache *, pl_session *, const uint32_t *id, size_t count, size_t *cached,
                                pl_error *);
+/* Takes the file's name, so that a name that cannot be had is known before a long prompt is read; then write, or
+ * pl_file_abandon on its `file`. */
+pl_status pl_prompt_cache_begin(pl_prompt_cache *, pl_error *);
 /* The caches hold these tokens, whole chunks. */
 pl_status pl_prompt_cache_write(pl_prompt_cache *, pl_session *, const uint32_t *id, size_t count, pl_error *);
 

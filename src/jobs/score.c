@@ -8,6 +8,7 @@
  *             first token. As transformers' guide to perplexity; each text has windows of its own. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/causal_lm.h"
@@ -60,14 +61,20 @@ static void set_targets(scoring *g, uint64_t start, uint64_t from, uint64_t judg
     }
 }
 
-static void take_losses(scoring *g)
+static pl_status take_losses(scoring *g, pl_error *err)
 {
     for (uint64_t i = 0; i < g->piece; i++) {
         if (g->targets[i] < 0) continue;
         const double loss = (double)g->losses[i];
+        if (!isfinite(loss)) {
+            char what[64];
+            snprintf(what, sizeof what, "the loss of token %" PRIu64 " that is judged", g->found.judged + 1);
+            return pl_fail_not_finite(g->s, what, err);
+        }
         g->sum += loss, g->squares += loss * loss;
         g->found.judged++;
     }
+    return PL_OK;
 }
 
 /* Places beyond `count` are filled up: they are written again before anything sees them. */
@@ -92,7 +99,7 @@ static pl_status pass(scoring *g, uint64_t from, uint64_t judged, uint64_t count
         const uint64_t start = at + g->piece > g->window ? g->window - g->piece : at;
         set_targets(g, start, at, judged, count);
         PL_TRY(run_piece(g, g->score, g->tokens, g->piece, start, count, err));
-        take_losses(g);
+        PL_TRY(take_losses(g, err));
     }
     g->passed += count - from;
     return PL_OK;
@@ -273,9 +280,6 @@ static pl_status run_score(pl_session *s, void *state, pl_error *err)
     g->passed = g->held_count = g->reach = g->count = g->fresh = 0;
     s->part = s->parts = 0;
     PL_TRY(g->file.head.has_choices ? judge_items(g, err) : judge_texts(g, err));
-    if (!isfinite(g->sum))
-        return pl_fail(err, PL_E_DIVERGED,
-                       "the loss is not finite: these weights are of no use; fetch the model's files again");
     if (g->found.judged == 0) return pl_fail(err, PL_E_DATA, "there was no token to judge; give a longer text");
     sum_up(g, pl_run_now() - began);
     return PL_OK;

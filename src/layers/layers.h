@@ -124,8 +124,10 @@ typedef struct pl_transformer {
     double cap;        /* scores become cap·tanh(score/cap); 0: none */
     double theta;      /* of rotary positions of query and key; 0: none */
     int64_t sequences; /* in a sample, one after the other: attention stays within each; 0: one */
-    int64_t cached;    /* length of a cache of keys and values: the program reads the next tokens of one sequence, the
+    int64_t cached;    /* length of a cache of keys and values: the program reads the next tokens of a sequence, the
                           first at the input POSITION; 0: no cache. Not with theta */
+    int64_t cached_sequences; /* that the cache has places for; 0: one. The program goes on with all, each at its own
+                                 POSITION, or with the one that the input SEQUENCE says */
     int64_t
         cached_rows; /* tokens that a program reads at once, at most: blocks with a window hold as many places as that
                             takes, in a ring; 0: they hold all */

@@ -156,8 +156,10 @@ static pl_id through_cache(const block *b, pl_id x, char which)
     pl_cache_write_args a = pl_cache_write_none;
     if (to->status != PL_OK) return PL_NONE;
     const pl_id program = pl_region_program(to->graph, to->region);
-    const pl_shape places = pl_shape_of(3, (int64_t)1, places_of(b), pl_net_last_extent(b->n, x));
-    a.x = x, a.position = b->n->input[PL_INPUT_POSITION], a.ring = places_of(b) < b->t->cached;
+    const int64_t sequences = b->t->cached_sequences ? b->t->cached_sequences : 1;
+    const pl_shape places = pl_shape_of(3, sequences, places_of(b), pl_net_last_extent(b->n, x));
+    a.x = x, a.sequence = b->n->input[PL_INPUT_SEQUENCE], a.position = b->n->input[PL_INPUT_POSITION],
+    a.ring = places_of(b) < b->t->cached;
     if (b->t->shares_cache)
         a.cache = shared_cache(b, places, which);
     else
@@ -186,7 +188,7 @@ static pl_id attend(const block *b, pl_id x)
     if (t->cached) {
         a.k = through_cache(b, a.k, 'k');
         a.v = through_cache(b, a.v, 'v');
-        a.position = b->n->input[PL_INPUT_POSITION];
+        a.position = b->n->input[PL_INPUT_POSITION], a.sequence = b->n->input[PL_INPUT_SEQUENCE];
     }
     a.heads = t->heads, a.causal = t->is_causal, a.window = b->attention->window, a.cap = t->cap;
     if (key_heads_of(t) != t->heads) a.key_heads = t->key_heads;

@@ -5,7 +5,10 @@
  *
  *   prefill   "prefill.tokens" only go into the cache
  *   score     "score.tokens", fewer at a time, do, too, and "score.losses" f32 [1,n] are those of "score.targets" i32
- *             [1,n], 0 where a target is −1 */
+ *             [1,n], 0 where a target is −1
+ *
+ * The caches may have places for several sequences, which "generate" goes on with all at once; input.sequence then says
+ * which one the others go on with. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +26,8 @@ enum { PREFILL_TOKENS = 128, SCORE_TOKENS = 32 };
 typedef struct decoder {
     pl_language language; /* first */
     const pl_causal_lm *lm;
-    int64_t context; /* places of the cache */
+    int64_t context;   /* places of the cache, of each sequence */
+    int64_t sequences; /* in it */
 } decoder;
 
 static const pl_init given = {PL_INIT_READ};
@@ -76,6 +80,7 @@ static pl_transformer block_of(const decoder *d)
                         .scale = m->attention_scale,
                         .cap = m->attention_cap,
                         .cached = d->language.generating ? d->context : 0,
+                        .cached_sequences = d->sequences,
                         .cached_rows = rows_of_prefill(d),
                         .cache_type = types[cache],
                         .cache_encoding = cache == PL_CONFIG_CACHE_Q8_0 ? PL_ENCODING_Q8_0 : PL_ENCODING_F32,
@@ -208,13 +213,22 @@ static pl_status check_activations(const pl_model *m)
 
 static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
 {
-    decoder d = {.lm = lm, .context = (int64_t)pl_facts_value(m->extents, PL_FACT_CONTEXT, 0)};
-    d.language = (pl_language){
-        .m = m, .sequence = d.context, .cap = lm->output_cap, .only_used = true, .read = 1, .hidden = hidden};
+    static const pl_input which = PL_INPUT_SEQUENCE;
+    decoder d = {.lm = lm,
+                 .context = (int64_t)pl_facts_value(m->extents, PL_FACT_CONTEXT, 0),
+                 .sequences = (int64_t)pl_facts_value(m->extents, PL_FACT_SEQUENCES, 1)};
+    d.language = (pl_language){.m = m,
+                               .sequence = d.context,
+                               .cap = lm->output_cap,
+                               .only_used = true,
+                               .read = 1,
+                               .sequences = d.sequences,
+                               .hidden = hidden};
     (void)pl_net_freeze(&m->net, true);
     if (m->config->generate.activations == PL_CONFIG_ACTIVATIONS_INT8) m->net.flow = PL_ENCODING_Q8_0;
     PL_TRY(check_cache(m, lm));
     PL_TRY(pl_language_build(&d.language));
+    if (d.sequences > 1) pl_model_inputs(m, &which, 1);
     PL_TRY(build_prefill(&d));
     PL_TRY(build_score(&d));
     return check_activations(m);

@@ -28,12 +28,14 @@ static pl_status build_loss_program(pl_language *l, const char *name, bool train
     return m->net.b.status;
 }
 
+static int64_t sequences_of(const pl_language *l) { return l->sequences ? l->sequences : 1; }
+
 static void build_logits(pl_language *l, pl_id h, pl_id weight)
 {
     pl_net *n = &l->m->net;
     pl_linear_args logits = pl_linear_none;
     pl_scale_args capped = pl_scale_none;
-    const pl_shape shape = pl_shape_of(3, (int64_t)1, (int64_t)1, l->vocab);
+    const pl_shape shape = pl_shape_of(3, sequences_of(l), (int64_t)1, l->vocab);
     pl_builder_enter(&n->b, "head");
     const pl_id output = pl_build_temporary(&n->b, PL_ROLE_OUTPUT, PL_DTYPE_F32, shape, "generate.logits");
     logits.x = pl_net_flow(n, h, weight), logits.weight = weight, logits.act = PL_ACT_NONE;
@@ -52,9 +54,14 @@ static pl_status build_generate_program(pl_language *l)
     n->training = false;
     l->generating = true;
     pl_id weight = PL_NONE;
-    const pl_shape shape = pl_shape_of(2, (int64_t)1, l->read);
+    const pl_shape shape = pl_shape_of(2, sequences_of(l), l->read), each = pl_shape_of(1, sequences_of(l));
     pl_id tokens = pl_build_temporary(&n->b, PL_ROLE_INPUT, PL_DTYPE_I32, shape, "generate.tokens");
+    const pl_id position = n->input[PL_INPUT_POSITION];
+    if (sequences_of(l) > 1)
+        n->input[PL_INPUT_POSITION] =
+            pl_build_temporary(&n->b, PL_ROLE_INPUT, PL_DTYPE_I64, each, "generate.positions");
     pl_id h = l->hidden(l, tokens, &weight);
+    n->input[PL_INPUT_POSITION] = position;
     const int64_t width = pl_net_last_extent(n, h);
     if (n->b.status == PL_OK && l->read > 1)
         h = pl_build_view(&n->b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, width), (l->read - 1) * width, NULL);

@@ -80,7 +80,8 @@ struct pl_plan {
     pl_work *work;       /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
     pl_advice *advice;   /* on that work; not a part of the text. NULL: none was asked for */
     uint64_t context,
-        context_most;      /* of a pretrained model: its length, and the most it was made for; likewise. 0: none */
+        context_most; /* of a pretrained model: its length, and the most it was made for; likewise. 0: none */
+    uint32_t chunk; /* so few items are read at once for a budget to suffice; likewise. 0: as many as the config says */
     pl_contexts *contexts; /* of a pretrained model; not a part of the text. NULL: they were not looked at */
 };
 

@@ -16,7 +16,7 @@ static bool is_file_name(const char *name)
 {
     static const char *const ends[] = {".gguf", ".yaml", ".yml", ".json", ".safetensors"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (pl_ends_with(name, ends[i])) return true;
+        if (pl_ends_in_any_case(name, ends[i])) return true;
     return false;
 }
 

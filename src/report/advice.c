@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/locale.h"
+#include "base/machine_file.h"
 #include "base/units.h"
 
 enum { TEXT = 48 };
@@ -35,8 +36,9 @@ static void say_together(const pl_advice *a, const pl_words *words, pl_doc *d)
 {
     char rate[TEXT], time[TEXT];
     if (a->bound == PL_ADVICE_CORES)
-        pl_doc_say(d, 0, "Together they take more than this machine's %g core%s, which bounds it: %s %s/s, %s in all.",
-                   a->cores, a->cores == 1 ? "" : "s", pl_format_rate(a->per_second, rate, sizeof rate), words->samples,
+        pl_doc_say(d, 0, "Together they take more than %s's %g core%s, which bounds it: %s %s/s, %s in all.",
+                   pl_machine_words(), a->cores, a->cores == 1 ? "" : "s",
+                   pl_format_rate(a->per_second, rate, sizeof rate), words->samples,
                    pl_format_seconds(a->seconds, time, sizeof time));
     if (a->cache_key && a->cache_share >= 0)
         pl_doc_say(d, 0, "A cache (%s) could save at most %.2g %% of the time.", a->cache_key, 100 * a->cache_share);
@@ -93,7 +95,7 @@ static void say_notes(const pl_advice *a, pl_doc *d)
 static const char *cores_text(const pl_advice *a, const pl_advice_change *c, char text[TEXT])
 {
     if (c->cores)
-        pl_print(text, TEXT, "; on %" PRIu32 " cores, this machine has %g", c->cores, a->cores);
+        pl_print(text, TEXT, "; on %" PRIu32 " cores, %s has %g", c->cores, pl_machine_words(), a->cores);
     else
         text[0] = 0;
     return text;

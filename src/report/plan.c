@@ -134,6 +134,9 @@ static void add_cards(const pl_report_page *g, pl_doc *d)
     const double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(g->plan, train);
     char number[48], text[32];
     add_memory_cards(g, d);
+    if (g->plan->chunk)
+        pl_doc_card(d, pl_format_count(g->plan->chunk, number, sizeof number),
+                    "%s are read at a time, to fit the budget", pl_plan_words_of(g->plan)->items);
     if (seconds > 0) add_time_card(g->plan, train, d);
     if (seconds < 0) pl_doc_card(d, "unknown", "a step, predicted");
     if (run && run->steps && run->seconds > 0)
@@ -382,6 +385,7 @@ static void add_process(const pl_report_page *g, pl_doc *d)
     if (files)
         add_plain(g, d, "mapped_files_bytes", 0, "mapped files", files->reserved_bytes,
                   "at most, and in no sum: the system reads and drops their pages");
+    if (g->plan->chunk) pl_doc_key_count(d, "lowered_chunk", g->plan->chunk);
     add_budget(g, d);
     pl_doc_object_end(d);
 }

@@ -2,8 +2,11 @@
  */
 #include "run/finite.h"
 
+#include <math.h>
+
 #include "base/block8.h"
 #include "base/narrow.h"
+#include "run/session_impl.h"
 
 enum { STRETCH = 65536 };
 
@@ -51,4 +54,34 @@ bool pl_finite_tensor(const pl_st_entry *e)
     default:
         return true;
     }
+}
+
+/* ---- among the weights of a plan ---- */
+
+static bool is_finite_encoded(pl_encoding e, const char *rows, uint64_t bytes)
+{
+    const int64_t numbers = (int64_t)(bytes / (uint64_t)pl_encoding_block_bytes(e)) * pl_encoding_block(e);
+    float x[PL_ENCODING_BLOCK_MAX];
+    for (int64_t at = 0, n; at < numbers; at += n) {
+        n = numbers - at < PL_ENCODING_BLOCK_MAX ? numbers - at : PL_ENCODING_BLOCK_MAX;
+        pl_encoding_widen(e, rows + pl_encoding_row_bytes(e, at), n, x);
+        for (int64_t i = 0; i < n; i++)
+            if (!isfinite(x[i])) return false;
+    }
+    return true;
+}
+
+const char *pl_finite_find_bad(const pl_session *s)
+{
+    static const pl_encoding of[PL_DTYPE_COUNT] = {
+        [PL_DTYPE_BF16] = PL_ENCODING_BF16, [PL_DTYPE_F16] = PL_ENCODING_F16};
+    const pl_graph *g = s->o.plan->graph;
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        const pl_encoding e = v->encoding ? v->encoding : of[v->dtype];
+        if (v->role != PL_ROLE_WEIGHT || (!e && v->dtype != PL_DTYPE_F32)) continue;
+        const char *rows = pl_session_address(s, (pl_id)i);
+        if (rows && !is_finite_encoded(e, rows, pl_value_bytes(g, (pl_id)i))) return v->name;
+    }
+    return NULL;
 }

@@ -41,18 +41,30 @@ static pl_status check_folder(const char *out, pl_error *err)
                              out);
 }
 
-static pl_status check_out(const pl_conversion *c, const char *model, pl_error *err)
+pl_status pl_convert_check_free(const pl_conversion *c, pl_error *err)
 {
     bool is_there;
-    if (!*c->out) return pl_fail(err, PL_E_USAGE, "the name of the new model is empty");
-    if (pl_files_are_one(model, c->out))
-        return pl_fail(err, PL_E_USAGE, "%s: is the model itself; give another name for the new one", c->out);
-    PL_TRY(pl_file_check_free(c->out, NULL, err));
     PL_TRY(pl_file_look(c->out, &is_there, err));
     return is_there ? check_folder(c->out, err) : PL_OK;
 }
 
+static pl_status check_out(const pl_conversion *c, const char *model, pl_error *err)
+{
+    if (!*c->out) return pl_fail(err, PL_E_USAGE, "the name of the new model is empty");
+    if (pl_files_are_one(model, c->out))
+        return pl_fail(err, PL_E_USAGE, "%s: is the model itself; give another name for the new one", c->out);
+    PL_TRY(pl_file_check_free(c->out, NULL, err));
+    return pl_convert_check_free(c, err);
+}
+
 /* ---- how ---- */
+
+static pl_status check_shards(const pl_conversion *c, pl_error *err)
+{
+    if (!c->to_gguf || c->o->shard_bytes == 0) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "%s: a GGUF file is written whole; leave out `shard-size`, or give the name of a folder", c->out);
+}
 
 static pl_status check_encoding(pl_conversion *c, pl_error *err)
 {
@@ -149,6 +161,7 @@ static pl_status prepare(pl_conversion *c, const char *model, pl_error *err)
     PL_TRY(pl_pretrained_find(model, NULL, path, err));
     PL_TRY(check_out(c, path, err));
     PL_TRY(check_encoding(c, err));
+    PL_TRY(check_shards(c, err));
     PL_TRY(pl_pretrained_open(path, &c->from, err));
     PL_TRY(pl_written_list_make(c->from, c->to_gguf, &c->list, err));
     if (c->list.left_out && !c->to_gguf)
@@ -197,7 +210,7 @@ pl_status pl_convert(const char *model, const char *out, const pl_convert_option
     pl_status status = PL_OK;
     if (!c || !*done) status = pl_fail(err, PL_E_NOMEM, "no memory to convert %.300s", model);
     if (status == PL_OK) {
-        *c = (pl_conversion){.out = out, .o = o, .done = *done, .to_gguf = pl_ends_with(out, ".gguf")};
+        *c = (pl_conversion){.out = out, .o = o, .done = *done, .to_gguf = pl_ends_in_any_case(out, ".gguf")};
         status = convert(c, model, err);
     }
     pl_free(c);

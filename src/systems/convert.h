@@ -47,6 +47,9 @@ typedef struct pl_conversion {
 void pl_convert_note(pl_conversion *, const char *sentence);
 pl_side_file *pl_convert_add_side(pl_conversion *, const char *name);
 
+/* convert.c: nothing is there but what a killed conversion left. */
+pl_status pl_convert_check_free(const pl_conversion *, pl_error *);
+
 /* convert_tokenizer.c: the tokenizer's keys, or its files. */
 pl_status pl_convert_put_tokenizer(pl_conversion *, pl_error *);
 pl_status pl_convert_add_tokenizer(pl_conversion *, pl_error *);

@@ -1,5 +1,6 @@
 /* What is written is known to the byte before anything is: first the memory for it is taken, and the room on the disk
  * looked at; then nothing asks for memory. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -116,7 +117,8 @@ static pl_status write_gguf(pl_conversion *c, pl_error *err)
 {
     pl_file_writer *f = c->file;
     const pl_gguf_vector *v = &c->words.divisors;
-    PL_TRY(pl_file_create(f, c->out, err));
+    PL_TRY(pl_file_create_alone(f, c->out, err));
+    PL_TRY(pl_convert_check_free(c, err));
     PL_TRY(pl_file_write(f, pl_str_text(&c->header), c->header.bytes, err));
     if (v->numbers) {
         PL_TRY(pl_file_write(f, v->numbers, v->count * sizeof *v->numbers, err));
@@ -151,20 +153,43 @@ static pl_status create(const pl_conversion *c, const char *name, pl_file_writer
 {
     char path[PL_FILE_PATH_MAX];
     PL_TRY(pl_path_join(path, sizeof path, c->out, name, err));
-    return pl_file_create(f, path, err);
+    return pl_file_create_alone(f, path, err);
+}
+
+/* What a killed conversion left, whatever number of files it had. `held`: the one that is ours already. */
+static pl_status remove_left(const pl_conversion *c, const char *held, pl_error *err)
+{
+    int error = 0;
+    DIR *d = opendir(c->out);
+    for (const struct dirent *e; d && !error && (e = readdir(d));)
+        if (pl_ends_with(e->d_name, PL_FILE_TEMPORARY) && strcmp(e->d_name, held) != 0)
+            error = pl_remove_at(dirfd(d), e->d_name);
+    if (d) closedir(d);
+    return error ? pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s; move it away", c->out, strerror(error))
+                 : PL_OK;
+}
+
+/* Every conversion into a folder begins with config.json: who holds it has the folder. The writer is its own later. */
+static pl_status take_folder(pl_conversion *c, pl_file_writer *sides, pl_error *err)
+{
+    PL_TRY(pl_folder_create(c->out, err));
+    for (size_t i = 0; i < c->sides; i++)
+        if (strcmp(c->side[i].name, "config.json") == 0) PL_TRY(create(c, c->side[i].name, &sides[i], err));
+    PL_TRY(pl_convert_check_free(c, err));
+    return remove_left(c, "config.json" PL_FILE_TEMPORARY, err);
 }
 
 static pl_status write_folder(pl_conversion *c, pl_error *err)
 {
     char name[PL_SHARD_NAME_BYTES];
     pl_file_writer *f = c->file;
-    PL_TRY(pl_folder_create(c->out, err));
+    PL_TRY(take_folder(c, f + c->shards.count, err));
     for (uint32_t i = 0; i < c->shards.count; i++, f++) {
         PL_TRY(create(c, pl_shards_name(&c->shards, i, name), f, err));
         PL_TRY(pl_shards_write(&c->shards, i, c->from, &c->room, f, tell, c, err));
     }
     for (size_t i = 0; i < c->sides; i++, f++) {
-        PL_TRY(create(c, c->side[i].name, f, err));
+        if (!f->temporary[0]) PL_TRY(create(c, c->side[i].name, f, err));
         PL_TRY(copy(c, &c->side[i], f, err));
     }
     return PL_OK;

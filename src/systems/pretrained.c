@@ -119,22 +119,47 @@ static bool is_in_chunks(const pl_config *c)
     return !c->eval.choices[0] && c->eval.protocol == PL_CONFIG_PROTOCOL_CHUNKS;
 }
 
-static pl_status open_model(pretrained_data *d, const pl_config *c, bool judges, pl_error *err)
+/* Between the beginnings of windows; 0: chunks. */
+static pl_status find_stride(const pl_config *c, uint64_t window, uint64_t *stride, pl_error *err)
 {
-    uint64_t context, identity;
+    char where[PL_CONFIG_WHERE_BYTES];
+    *stride = 0;
+    if (is_in_chunks(c)) {
+        if (window >= 4) return PL_OK;
+        return pl_fail(err, PL_E_CONFIG, "%s: a chunk has 4 tokens at least; make `model.context` larger",
+                       pl_config_where(c, "model.context", where, sizeof where));
+    }
+    if (window < 2)
+        return pl_fail(err, PL_E_CONFIG, "%s: a window has 2 tokens at least; make `model.context` larger",
+                       pl_config_where(c, "model.context", where, sizeof where));
+    *stride = c->eval.stride == PL_CONFIG_AUTO ? (window + 1) / 2 : (uint64_t)c->eval.stride;
+    if (*stride <= window) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: eval.stride %" PRIu64 " is more than a window of %" PRIu64
+                   " tokens (`model.context`), so that some would never be judged; take at most that",
+                   pl_config_where(c, "eval.stride", where, sizeof where), *stride, window);
+}
+
+static pl_status open_model(pretrained_data *d, const pl_config *c, pl_command command, pl_error *err)
+{
+    const bool is_judged = command == PL_COMMAND_EVALUATE;
+    uint64_t context, identity, stride;
     pl_data *data = &d->text.data;
     d->staging = pl_alloc(1, STAGING_BYTES);
     if (!d->staging) return pl_fail(err, PL_E_NOMEM, "no memory to read the weights of %s", c->model.source);
     PL_TRY(pl_pretrained_open(c->model.source, &d->model, err));
     const pl_causal_lm *m = pl_pretrained_model(d->model);
     PL_TRY(pl_pretrained_identify(d->model, d->staging, STAGING_BYTES, &identity, err));
-    PL_TRY(find_context(c, judges && is_in_chunks(c), m, &context, err));
+    PL_TRY(find_context(c, is_judged && is_in_chunks(c), m, &context, err));
+    if (is_judged) PL_TRY(find_stride(c, context, &stride, err));
     d->weights = (pl_brought_weights){d, match_weight, read_weight, place_of, map_files, check_files, file_at};
     data->brought = &d->weights;
     pl_facts_add(&data->identity, "pretrained_model", pl_fact_of_hash(identity));
     pl_facts_add(&data->extents, "vocab", (uint64_t)m->vocab);
     pl_facts_add(&data->extents, PL_FACT_CONTEXT, context);
     pl_facts_add(&data->extents, PL_FACT_CONTEXT_MOST, (uint64_t)m->context);
+    if (command == PL_COMMAND_GENERATE && pl_config_sequences(c) > 1)
+        pl_facts_add(&data->extents, PL_FACT_SEQUENCES, (uint64_t)pl_config_sequences(c));
     return PL_OK;
 }
 
@@ -165,26 +190,6 @@ static pl_status open_tokenizer(pretrained_data *d, pl_error *err)
 }
 
 /* ---- what is judged ---- */
-
-static pl_status find_stride(const pl_config *c, uint64_t window, uint64_t *stride, pl_error *err)
-{
-    char where[PL_CONFIG_WHERE_BYTES];
-    *stride = 0;
-    if (is_in_chunks(c)) {
-        if (window >= 4) return PL_OK;
-        return pl_fail(err, PL_E_CONFIG, "%s: a chunk has 4 tokens at least; make `model.context` larger",
-                       pl_config_where(c, "model.context", where, sizeof where));
-    }
-    if (window < 2)
-        return pl_fail(err, PL_E_CONFIG, "%s: a window has 2 tokens at least; make `model.context` larger",
-                       pl_config_where(c, "model.context", where, sizeof where));
-    *stride = c->eval.stride == PL_CONFIG_AUTO ? (window + 1) / 2 : (uint64_t)c->eval.stride;
-    if (*stride <= window) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG,
-                   "%s: eval.stride %" PRIu64 " is more than a window of %" PRIu64
-                   " tokens (`model.context`), so that some would never be judged; take at most that",
-                   pl_config_where(c, "eval.stride", where, sizeof where), *stride, window);
-}
 
 static pl_status check_wish(const pl_config *c, pl_error *err)
 {
@@ -218,6 +223,7 @@ static pl_status make_judged(pretrained_data *d, const pl_config *c, uint64_t *f
 static pl_status find_judged(pretrained_data *d, const pl_config *c, const pl_facts *planned, pl_error *err)
 {
     uint64_t fact = planned ? pl_facts_value(planned, PL_FACT_JUDGED, 0) : 0;
+    if (planned && fact == 0) return PL_OK; /* a plan of which only the size is asked for */
     if (planned) PL_TRY(pl_judged_find(fact, &d->text.data.held, err));
     if (!planned) PL_TRY(check_wish(c, err));
     if (!planned) PL_TRY(make_judged(d, c, &fact, err));
@@ -235,7 +241,7 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     snprintf(d->source, sizeof d->source, "%s", c->model.source);
     d->text.data.path = d->source, d->text.has_special = true;
     if (c->generate.prompt_cache[0]) d->text.data.kernel_cache_bytes = 2 * PL_FILE_WINDOW_BYTES;
-    pl_status status = open_model(d, c, judges, err);
+    pl_status status = open_model(d, c, command, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
     if (status == PL_OK && judges) status = find_judged(d, c, planned, err);
     if (status == PL_OK && command == PL_COMMAND_GENERATE && c->generate.chat)

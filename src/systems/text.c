@@ -172,6 +172,7 @@ pl_status pl_text_tell_jobs(const pl_config *c, void **own, pl_error *err)
                                 .stop = from->stop,
                                 .context = (uint64_t)c->model.sequence,
                                 .ends_at_context = c->model.arch == PL_ARCH_DECODER,
+                                .prompts = from->prompts[0] ? from->prompts : NULL,
                                 .prompt_cache = from->prompt_cache[0] ? from->prompt_cache : NULL,
                                 .samples = (uint32_t)from->num_samples,
                                 .answers = from->interactive,

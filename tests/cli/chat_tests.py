@@ -127,7 +127,7 @@ def test_one_message():
     check("As planned, to the byte." in err, err)
     # What asks for memory while it chats is killed.
     run("chat", "model", *words, "--stop", "xyzzy", "--repeat-penalty", "1.1", "--system", "be brief",
-        input=b"the cat\nand </s>?\n\xff\n", env=environment(PLIMSOLL_TEST_SECCOMP="kill"))
+        input=b"the cat\nand </s>?\n\xff\n", env=environment(PLIMSOLL_TEST_SECCOMP="kill"), code=4)
     refused(2, "one answer", "chat", "model", "the cat", "--num-samples", "2")
 
 
@@ -196,7 +196,7 @@ def test_refusals():
     refuses = "{% if 'no' == messages[-1].content %}{{ raise_exception('not this') }}{% endif %}"
     model = save("model", template=refuses + TEMPLATE)
     text, _, lead = answer(model, [("u", "yes")], 3)
-    out, err = run("chat", "model", "--temperature", "0", "-n", "3", "--json", input=b"no\n\xff\nyes\n")
+    out, err = run("chat", "model", "--temperature", "0", "-n", "3", "--json", input=b"no\n\xff\nyes\n", code=4)
     told = [json.loads(line) for line in out.splitlines()]
     check(len(told) == 1 and "not this" in unfolded(err) and "is not UTF-8" in unfolded(err), out, err)
     check(told[0]["prompt_tokens"] == len(chat_ids([("u", "yes")])), told)

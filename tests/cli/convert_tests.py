@@ -1,5 +1,6 @@
 """Tests of plimsoll convert. Called as cli_tests.py is. Oracles: model_files.py reads what was written, and has numbers in
 blocks by their definition; with PL_OWN_PYTHON also transformers, tokenizers and gguf (converted_models.py)."""
+import fcntl
 import json
 import math
 import os
@@ -10,7 +11,7 @@ import subprocess
 
 import model_files
 import pretrained_models
-from cli_tests import SEED, Skipped, check, main, read, refused, run
+from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
 from model_files import f32
 
 DRAW = random.Random(SEED)
@@ -355,13 +356,46 @@ def test_left_behind():
     """What a killed conversion left is no obstacle."""
     folder = make("llama").save("model")
     os.mkdir("new")
-    for name in ("new/model.safetensors.plimsoll.tmp", "new.gguf.plimsoll.tmp"):
+    for name in ("new/model.safetensors.plimsoll.tmp", "new/model-00002-of-00007.safetensors.plimsoll.tmp",
+                 "new/config.json.123-4.plimsoll.tmp", "new.gguf.plimsoll.tmp"):
         with open(name, "w") as file:
             file.write("half")
     run("convert", folder, "new", "--quiet")
     run("convert", folder, "new.gguf", "--quiet")
     check(not [n for n in os.listdir("new") + os.listdir(".") if n.endswith(".tmp")], os.listdir("new"))
     same_tensors(model_files.read_folder(folder)[1], model_files.read_folder("new")[1])
+    run("convert", folder, "fresh", "--quiet")
+    check(sorted(os.listdir("new")) == sorted(os.listdir("fresh")), os.listdir("new"))
+
+
+def contents(path):
+    names = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
+    return {name[len(path):]: read(name) for name in names}
+
+
+def test_at_once():
+    """Of several conversions to one name one succeeds, and all that is there is its own."""
+    folder = make("llama", width=64, inner=512).save("model")
+    os.mkdir("held")
+    for out, lock in (("held.gguf", "held.gguf.plimsoll.tmp"), ("held", "held/config.json.plimsoll.tmp")):
+        with open(lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            refused(5, "is being written by another process; wait for its end", "convert", folder, out)
+            check(os.path.exists(lock), "the other's file is gone")
+        os.remove(lock)
+    forms = [["--encoding", e, "--shard-size", s] for e in ("f32", "bf16", "f16") for s in ("20kB", "50kB", "5GB")]
+    for ending in ("", ".gguf"):
+        forms = [form[:2] if ending else form for form in forms]
+        for i, form in enumerate(forms):
+            run("convert", folder, f"alone{i}{ending}", *form, "--quiet")
+        started = [subprocess.Popen([COMMAND, "convert", folder, "out" + ending, *form, "--quiet"], env=environment(),
+                                    stderr=subprocess.PIPE) for form in forms]
+        told = [(p.communicate()[1].decode(), p.returncode) for p in started]
+        check(sorted(code for _, code in told)[:2] != [0, 0] and 0 in [code for _, code in told], told)
+        check(all(code in (0, 2, 5) for _, code in told), told)
+        winner = [code for _, code in told].index(0)
+        check(contents("out" + ending) == contents(f"alone{winner}{ending}"), os.listdir("."), forms[winner])
+    check(not [n for n in os.listdir(".") if n.endswith(".tmp")], os.listdir("."))
 
 
 def test_refused():
@@ -376,6 +410,11 @@ def test_refused():
     refused(2, "has no place in a folder", "convert", folder, "x", "--encoding", "q4_0")
     refused(2, "MODEL and OUT are expected", "convert", folder)
     refused(2, "expects a size", "convert", folder, "x", "--shard-size", "many")
+    refused(2, "--shard-size is 0; give the most bytes", "convert", folder, "x", "--shard-size", "0")
+    refused(2, "a GGUF file is written whole; leave out --shard-size", "convert", folder, "x.gguf", "--shard-size", "1MB")
+    run("convert", folder, "capitals.GGUF", "--quiet")
+    check(read("capitals.GGUF") == before, "a name in capitals is another form")
+    refused(2, "there is no such file", "convert", "nowhere.GGUF", "x")
     refused(2, "there is no such file or folder", "convert", "nowhere/at/all", "x.gguf")
     refused(5, "nowhere", "convert", folder, "nowhere/x.gguf")
     with open("there.gguf", "rb") as file:
@@ -423,5 +462,5 @@ def test_judged():
 if __name__ == "__main__":
     main({"convert": [test_there_and_back, test_stored_stays, test_template],
           "convert_encodings": [test_encodings, test_other_blocks, test_tiles, test_shards, test_not_finite, test_refused],
-          "convert_forms": [test_rotary, test_llama3_comes_back, test_pictures, test_left_behind],
+          "convert_forms": [test_rotary, test_llama3_comes_back, test_pictures, test_left_behind, test_at_once],
           "convert_judged": [test_judged]})

@@ -228,7 +228,7 @@ def test_eval_refusals():
     refused(4, "t: has 5 tokens, and chunks of 64 need 128 at least", "eval", "model", "--text", "t", "--sequence", "64")
     refused(4, "no text of two tokens", "eval", "model", "--text", bad("t", b"a"), "--protocol", "windows")
     refused(4, "empty", "eval", "model", "--text", bad("t", b""))
-    refused(4, "standard input is empty", "eval", "model", "--text", "-", input=b"")
+    refused(4, "standard input .-. is empty; a text is needed", "eval", "model", "--text", "-", input=b"")
     refused(4, "t: byte 8 of the text is not UTF-8", "eval", "model", "--text", bad("t", b"the cat \xe6\x9d"), "--protocol", "windows")
     refused(4, "t: byte 3 of the text is not UTF-8", "eval", "model", "--text", bad("t", b"the\xff cat"), "--protocol", "windows")
     refused(2, "is more than a window of 8 tokens", "eval", "model", "--text", bad("t", b"the cat" * 9), "--protocol", "windows",

@@ -60,11 +60,25 @@ def test_groups():
                                   ("--mixed_precision", "Memory and time", "Output"), ("--out PATH", "Output", "Everything else")):
         check(at[title] < text.index(f"\n  {option}") < at.get(behind, len(text)), option, "is not under", title)
     text = run("generate", "--help")[0] # what a command alone reads comes first
-    check(re.findall(r"^([A-Z][a-z ]+):$", text, re.MULTILINE)[:3] == ["Options", "Sampling", "Data"], text[:3000])
+    check(re.findall(r"^([A-Z][a-z ]+):$", text, re.MULTILINE)[:3] == ["Options", "Sampling", "Model"], text[:3000])
     for command in ("ablate", "train", "plan", "eval", "encode", "infer", "rollout", "quantize"):  # what has no group of its own changes nothing
         _, _, others = run(command, "--help")[0].partition("\nEverything else:\n")
         for key in re.split(r"\n  (?=-)", "\n" + others)[1:]:
             check("no effect here" in " ".join(key.split()) or key.startswith("--set metadata."), command, key)
+
+
+def test_pretrained():
+    """What holds for a pretrained model comes first, whole and alone: its config takes each of these options."""
+    for command in ("generate", "chat", "eval", "infer"):
+        brought, _, trained = run(command, "--help")[0].partition("\nOF MODELS THAT ARE TRAINED HERE")
+        before, _, brought = brought.partition("\nOF A PRETRAINED MODEL")
+        check(before and brought and trained, command)
+        for option, what in (("--sequence N", "tokens of a text, its prompt among them"), ("--encoding NAME", "how the matrices")):
+            check(re.search(rf"^  {option} +{what}", brought, re.MULTILINE), command, option)
+        check("--tokenizer" not in brought and "--width" not in brought and "--vocab_size" not in brought, command, brought)
+        check("--encoding" not in trained and "--budget" not in trained, command, trained)
+    check("OF A PRETRAINED MODEL" not in run("train", "--help")[0], "a training has none")
+    check("tokens of a text, its prompt among them" in run("chat", "-h")[0], "chat -h")
 
 
 def test_words():
@@ -115,4 +129,4 @@ def test_pager():
 
 
 if __name__ == "__main__":
-    main({"help": [test_one_screen, test_examples_and_options, test_groups, test_words, test_pager]})
+    main({"help": [test_one_screen, test_examples_and_options, test_groups, test_pretrained, test_words, test_pager]})

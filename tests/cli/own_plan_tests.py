@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pretrained_models
-from cli_tests import COMMAND, SEED, check, environment, main, refused, run
+from cli_tests import COMMAND, SEED, check, environment, main, refused, run, unfolded
 
 DRAW = random.Random(SEED)
 
@@ -160,7 +160,9 @@ def test_machine_limits():
     told = plan_of("model", "--machine", "small.json", "--sequence", "512")["contexts"]
     check([r["fits"] for r in told["rows"]] == [True, False], told)
     err = run("plan", "model", "--machine", "small.json")[1]
-    check("it cannot run here" in err and str(held - 1) in err, err)
+    check("it cannot run there" in err and "the memory and swap of that machine" in unfolded(err) and str(held - 1) in err, err)
+    said = run("plan", "model", "--machine", "small.json")
+    check("this machine" not in unfolded("".join(said)), said)
     refused(3, "smallest plan needs", "plan", "model", "--machine", "small.json", "--budget", "1MB")
     slow, fast = (describe("a.json", f32_operations_per_second=x, bf16_operations_per_second=None, memory_bytes_per_second=y)
                   and plan_of("model", "--machine", "a.json")["contexts"] for x, y in ((1e9, 1e8), (1e11, 1e10)))

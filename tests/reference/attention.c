@@ -12,6 +12,7 @@
 enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM, SEQUENCES, KEY_HEADS, WINDOW, CAP };
 
 typedef struct sizes {
+    int64_t sequence; /* of the keys, that is read by the only one of the queries */
     int64_t batch, tq, tk, offset, heads, key_heads, dh, width, key_width, window;
     bool is_ring; /* place j has the last key u ≤ the query's place with u mod tk = j */
     double scale, cap;
@@ -54,7 +55,7 @@ static int64_t query_at(const sizes *s, int64_t b, int64_t h, int64_t t)
 }
 static int64_t key_at(const sizes *s, int64_t b, int64_t h, int64_t t)
 {
-    return (b * s->tk + t) * s->key_width + h * s->key_heads / s->heads * s->dh;
+    return ((b + s->sequence) * s->tk + t) * s->key_width + h * s->key_heads / s->heads * s->dh;
 }
 
 static double dot(const double *a, const double *b, int64_t n)
@@ -90,13 +91,15 @@ static double score(const sizes *s, const double *q, const double *k)
 void reference_attention(operands *o)
 {
     sizes s = sizes_of(o, 4);
-    if (o->in[3]) s.offset = (int64_t)o->in[3][0], s.is_ring = s.window > 0;
+    const int64_t positions = o->in[3] ? operand(o, 3)->shape.dim[0] : 0;
+    s.is_ring = positions && s.window > 0, s.sequence = o->in[6] ? (int64_t)o->in[6][0] : 0;
     double *out = scratch(o, (uint64_t)(s.batch * s.tq * s.width)),
            *lse = scratch(o, (uint64_t)(s.batch * s.heads * s.tq));
     double *p = scratch(o, (uint64_t)s.tk);
     for (int64_t b = 0; b < s.batch; b++)
         for (int64_t h = 0; h < s.heads; h++)
             for (int64_t i = 0; i < s.tq; i++) {
+                if (positions) s.offset = (int64_t)o->in[3][positions > 1 ? b : 0];
                 double top = -INFINITY, sum = 0;
                 for (int64_t j = 0; j < s.tk; j++) {
                     p[j] = sees(&s, i, j) ? score(&s, o->in[0] + query_at(&s, b, h, i), o->in[1] + key_at(&s, b, h, j))
@@ -146,10 +149,14 @@ void reference_attention_bwd(operands *o)
 void reference_cache_write(operands *o)
 {
     const pl_shape *x = &operand(o, 0)->shape, *cache = &operand(o, 1)->shape;
-    for (int64_t t = 0; t < x->dim[1]; t++) {
-        const int64_t at = (int64_t)o->in[2][0] + t, place = o->node->attr[0].i ? at % cache->dim[1] : at;
-        for (int64_t d = 0; d < x->dim[2] && place < cache->dim[1]; d++)
-            o->in[1][place * x->dim[2] + d] = o->in[0][t * x->dim[2] + d];
-    }
+    const int64_t positions = operand(o, 2)->shape.dim[0], first = o->in[3] ? (int64_t)o->in[3][0] : 0;
+    for (int64_t b = 0; b < x->dim[0]; b++)
+        for (int64_t t = 0; t < x->dim[1]; t++) {
+            const int64_t at = (int64_t)o->in[2][positions > 1 ? b : 0] + t;
+            const int64_t place = o->node->attr[0].i ? at % cache->dim[1] : at;
+            for (int64_t d = 0; d < x->dim[2] && place < cache->dim[1]; d++)
+                o->in[1][((first + b) * cache->dim[1] + place) * x->dim[2] + d] =
+                    o->in[0][(b * x->dim[1] + t) * x->dim[2] + d];
+        }
     put(o, 0, o->in[1]);
 }

@@ -10,14 +10,15 @@ static void outside(operands *o) { (void)o; } /* the interpreter calls the calle
 static void embedding(operands *o)
 {
     const pl_shape *tokens = &operand(o, 0)->shape;
-    int64_t window = o->node->attr[0].i, width = operand(o, 1)->shape.dim[1],
-            first = o->in[3] ? (int64_t)o->in[3][0] : 0;
+    int64_t window = o->node->attr[0].i, width = operand(o, 1)->shape.dim[1], first = 0;
+    const int64_t positions = o->in[3] ? operand(o, 3)->shape.dim[0] : 0;
     double *y = scratch(o, (uint64_t)(tokens->dim[0] * tokens->dim[1] * window * width)), *at = y;
     for (int64_t b = 0; b < tokens->dim[0]; b++)
         for (int64_t t = 0; t < tokens->dim[1]; t++)
             for (int64_t j = 0; j < window; j++)
                 for (int64_t d = 0; d < width; d++, at++) {
                     int64_t token = j <= t ? (int64_t)o->in[0][b * tokens->dim[1] + t - j] : -1;
+                    if (positions) first = (int64_t)o->in[3][positions > 1 ? b : 0];
                     *at = (token >= 0 ? o->in[1][token * width + d] : 0) +
                           (o->in[2] ? o->in[2][(first + t) * width + d] : 0);
                 }

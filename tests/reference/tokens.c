@@ -79,7 +79,8 @@ void reference_rope(operands *o)
     int64_t width = pl_shape_last(s), head_width = width / attr[0].i, half = head_width / 2;
     double *y = scratch(o, pl_shape_elems(s));
     for (int64_t e = 0; e < (int64_t)pl_shape_elems(s); e++) {
-        int64_t t = e / width % s->dim[s->rank - 2], head = e % width / head_width, i = e % head_width;
+        const int64_t tables = o->in[1] ? pl_shape_rows(&operand(o, 1)->shape) : s->dim[s->rank - 2];
+        int64_t t = e / width % tables, head = e % width / head_width, i = e % head_width;
         double angle = (double)t * pow(attr[2].f, -2 * (double)(i % half) / (double)head_width);
         double cosine = o->in[1] ? o->in[1][t * half + i % half] : cos(angle);
         double sine = o->in[2] ? o->in[2][t * half + i % half] : sin(angle);
@@ -103,11 +104,11 @@ void reference_rope_table(operands *o)
                                      .beta_slow = a->low,
                                      .keeps_fractions = a->keeps_fractions != 0};
     const double m = a->magnitude == 0 ? 1 : a->magnitude;
-    double *cosine = scratch(o, (uint64_t)(a->positions * a->half));
-    double *sine = scratch(o, (uint64_t)(a->positions * a->half));
-    for (int64_t e = 0; e < a->positions * a->half; e++) {
+    const int64_t samples = o->in[0] ? operand(o, 0)->shape.dim[0] : 1, table = a->positions * a->half;
+    double *cosine = scratch(o, (uint64_t)(samples * table)), *sine = scratch(o, (uint64_t)(samples * table));
+    for (int64_t e = 0; e < samples * table; e++) {
         double f = pl_rope_frequency(&scaling, a->half, e % a->half) / (o->in[1] ? o->in[1][e % a->half] : 1);
-        double angle = f * (double)(e / a->half + (o->in[0] ? (int64_t)o->in[0][0] : 0));
+        double angle = f * (double)(e % table / a->half + (o->in[0] ? (int64_t)o->in[0][e / table] : 0));
         cosine[e] = m * cos(angle), sine[e] = m * sin(angle);
     }
     put(o, 0, cosine);

@@ -417,6 +417,9 @@ static void operands_of_attention(void **state)
     refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,52,3", "input v is");
     refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=52,50,4", "input position is");
     refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=0,50,3", "input x is");
+    refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=52,50,3,4", "input sequence is");
+    refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,51,3,-,-,4", "input sequence is");
+    refuse("in=14,15,16 out=17,18", "in=14,15,16,-,-,-,3 out=17,18", "a position and queries of one sequence");
 }
 
 static void dropout_of_attention(void **state)
