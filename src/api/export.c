@@ -219,14 +219,18 @@ static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
     return status;
 }
 
-/* Weights may be written outside, to FILE.data. */
+/* Weights may be written outside, to FILE.data. A name that cannot be had is known before they are read. */
 static pl_status check_place(const exporting *e, pl_error *err)
 {
     char data[PL_FILE_PATH_MAX];
+    pl_file_writer probe;
     PL_TRY(pl_file_check_free(e->o->path, NULL, err));
     const int n = snprintf(data, sizeof data, "%s.data", e->o->path);
     const bool fits = n > 0 && (size_t)n < sizeof data; /* else the writer says it */
-    return e->o->format == PL_EXPORT_ONNX && fits ? pl_file_check_free(data, NULL, err) : PL_OK;
+    if (e->o->format == PL_EXPORT_ONNX && fits) PL_TRY(pl_file_check_free(data, NULL, err));
+    PL_TRY(pl_file_create(&probe, e->o->path, err));
+    pl_file_abandon(&probe);
+    return PL_OK;
 }
 
 static pl_status work(exporting *e, pl_exported *x, pl_error *err)

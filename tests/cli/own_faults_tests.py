@@ -164,6 +164,8 @@ def test_export():
     os.remove("x.onnx")
     refused(3, "to export it takes up to .* more than the budget of .*; raise the budget", *words, "--budget", str(planned // 2))
     check(not os.path.exists("x.onnx"), "written all the same")
+    elsewhere = [*words[:-1], "nowhere/x.onnx", "--budget", "1MB"]  # which is looked at later, before weights are read
+    refused(5, "nowhere/x.onnx: cannot be created", *elsewhere)
     run(*words, "--budget", str(planned + 1_000_000))
 
 
