@@ -269,8 +269,10 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     const pl_config_key *chunk = find_chunk(config, o->command);
     pl_status status = compile_as_given(config, o, result, plan, err);
     for (int tokens = o->quick ? LAST_TOKENS : FIRST_TOKENS; chunk && status == PL_E_BUDGET && tokens >= LAST_TOKENS;
-         tokens /= 2)
+         tokens /= 2) {
+        if (result) pl_fit_result_deinit(result); /* of the plan that did not fit */
         status = compile_in_chunks(config, chunk, tokens, o, result, plan, err);
+    }
     return status;
 }
 
