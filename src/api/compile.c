@@ -253,6 +253,7 @@ static pl_status compile_with(pl_config *config, const pl_config_key *key, int c
 {
     char value[16];
     snprintf(value, sizeof value, "%d", count);
+    if (result) pl_fit_result_deinit(result); /* of the plan that did not fit */
     PL_TRY(pl_config_set(config, key->path, value, "the planner", err));
     return compile_as_given(config, o, result, plan, err);
 }

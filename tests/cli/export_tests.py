@@ -565,7 +565,7 @@ def test_nowhere_to_write():
         refused(5, "/dev/full", "export", config, "--format", form, "--out", "/dev/full")
         os.mkdir(form)
         refused(5, form, "export", config, "--format", form, "--out", form)
-    refused(5, "gone/m.data: cannot be created", "export", config, "--format", "onnx", "--out", "gone/m", "--external-data")
+    refused(5, "gone/m: cannot be created", "export", config, "--format", "onnx", "--out", "gone/m", "--external-data")
 
 
 def test_not_exported():

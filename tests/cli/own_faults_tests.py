@@ -6,6 +6,7 @@ import random
 import re
 import resource
 
+import model_files
 import pretrained_models
 from cli_tests import SEED, check, environment, main, read, refused, run, unfolded
 from export_tests import need_module
@@ -62,6 +63,14 @@ def test_not_finite():
         check("infinite or NaN; so is one of the weight " in unfolded(err), err)
     out, _ = run("infer", "model", "text.txt", "--compare", "--turns", "1", "--sequence", "32", "--json")
     check("numbers of the results are infinite or NaN" in json.loads(out)["variants"][0]["remark"], out)
+    encoding, at = DRAW.choice([("q8_0", 0), ("q4_0", 0), ("q4_1", 2), ("q5_1", 0)])
+    run("convert", make("llama", inner=64).save("whole"), "blocks.gguf", "--encoding", encoding, "--quiet")
+    _, tensors, head = model_files.read_gguf_parts("blocks.gguf")
+    kind, ne, data = tensors["blk.1.ffn_down.weight"]
+    tensors["blk.1.ffn_down.weight"] = (kind, ne, data[:at] + b"\x00\x7e" + data[at + 2:])  # scale or least number of a block
+    model_files.write_gguf("nan.gguf", head, tensors)
+    check(kind == encoding, kind, ne)
+    refused(4, "tensor blk.1.ffn_down.weight has a block whose scale is not finite", "generate", "nan.gguf", TEXT, "--json")
     large = make("llama")
     for name, rows in large.w.items():
         if name.endswith(("up_proj.weight", "gate_proj.weight")):
