@@ -71,6 +71,8 @@ def test_not_finite():
     model_files.write_gguf("nan.gguf", head, tensors)
     check(kind == encoding, kind, ne)
     refused(4, "tensor blk.1.ffn_down.weight has a block whose scale is not finite", "generate", "nan.gguf", TEXT, "--json")
+    refused(1, "is not finite, for the weight model.layers.1.mlp.down_proj.weight holds an infinity or NaN", "generate",
+            "nan.gguf", TEXT, "--json", "--weights", "mmap")
     large = make("llama")
     for name, rows in large.w.items():
         if name.endswith(("up_proj.weight", "gate_proj.weight")):
