@@ -169,7 +169,7 @@ def test_refused():
     refused(2, "--json and --html - exclude each other", "fit", write_config(), "--json", "--html", "-")
     refused(2, "--budget", "fit", write_config(), "--budget", "much")
     refused(2, "unknown option --out-lock: it is one of plimsoll plan", "fit", write_config(), "--out-lock", "x")
-    refused(2, "unknown option --prompts", "fit", write_config(), "--prompts", "x")
+    refused(2, "unknown option --promptly", "fit", write_config(), "--promptly", "x")
     refused(5, "nowhere/plan.lock", "fit", write_config(**MODEL), "--lock", "nowhere/plan.lock")
     refused(2, "text.txt", "fit", write_config(**MODEL), "--lock", "text.txt")
 
