@@ -41,7 +41,7 @@
  * So an activation fused with its product has the bits of the two operators in sequence, in 16 bits too; both sums of a
  * gated product are rounded as if they had been stored. With B in blocks (b_encoding) A is f32, and the bits are those
  * of the product with the widened weight. With A in blocks, too, of Q8_0 (a_encoding; a_row is k), whole numbers are
- * multiplied (kernels/gemm_rounded.h), whatever dots says; a row has the same bits however many there are. */
+ * multiplied (kernels/gemm_rounded.h), or with dots the numbers that the blocks stand for. */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
     pl_real a_type, b_type, type; /* of A, of B, of C and whatever else is declared void */

@@ -6,6 +6,7 @@
 #include "backend/gemm_plan.h"
 #include "backend/gemm_rounded.h"
 #include "backend/parallel.h"
+#include "base/size.h"
 #include "kernels/gemm_ahead.h"
 
 enum { FETCH_AHEAD_BYTES = 3 << 20, FETCH_B_AHEAD_BYTES = 1 << 20 }; /* of A, of B */
@@ -501,13 +502,31 @@ static void work(const void *work_job, int part, int parts)
 /* NULL: a product of numbers. */
 static const pl_rounded_kernels *rounded_kernels_of(const pl_gemm_call *c, pl_isa isa)
 {
-    return c->a_encoding && isa != PL_ISA_REF ? pl_rounded_kernels_of(isa, pl_isa_extras(isa)) : NULL;
+    const int whole = c->a_encoding && !c->dots && isa != PL_ISA_REF;
+    return whole ? pl_rounded_kernels_of(isa, pl_isa_extras(isa)) : NULL;
+}
+
+/* Few rows in blocks are widened first: a product of them is as fast as the weight can be read and taken apart, and
+ * whole numbers would have it turned besides (SmolLM2 in Q4_1 on AVX-512 VNNI: 99 tokens a second after 82). */
+static int widens_rows(const pl_gemm_call *c, pl_isa isa) { return c->a_encoding && c->dots && isa != PL_ISA_REF; }
+
+static uint64_t wide_bytes(const pl_gemm_call *c) { return pl_align_up((uint64_t)(c->m * c->k) * sizeof(float), 64); }
+
+static pl_gemm_call with_wide_rows(const pl_gemm_call *c, const float *rows)
+{
+    pl_gemm_call wide = *c;
+    wide.a = rows, wide.a_encoding = PL_ENCODING_F32;
+    return wide;
 }
 
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team)
 {
     const pl_rounded_kernels *rounded = rounded_kernels_of(call, team.isa);
     if (rounded) return pl_gemm_rounded_workspace_bytes(rounded, call, team);
+    if (widens_rows(call, team.isa)) {
+        const pl_gemm_call wide = with_wide_rows(call, NULL);
+        return wide_bytes(call) + pl_gemm_plan_make(&wide, team, 0).bytes;
+    }
     return pl_gemm_plan_make(call, team, 0).bytes;
 }
 
@@ -516,6 +535,12 @@ void pl_gemm_exec(const pl_gemm_call *call, void *workspace, pl_team team)
     const pl_rounded_kernels *rounded = rounded_kernels_of(call, team.isa);
     if (rounded) {
         pl_gemm_rounded_exec(rounded, call, workspace, team);
+        return;
+    }
+    if (widens_rows(call, team.isa)) {
+        const pl_gemm_call wide = with_wide_rows(call, workspace);
+        pl_encoding_widen(call->a_encoding, call->a, call->m * call->k, workspace);
+        pl_gemm_exec(&wide, (char *)workspace + wide_bytes(call), team);
         return;
     }
     job j = job_of(call, workspace, team);

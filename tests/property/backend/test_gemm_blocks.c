@@ -3,7 +3,8 @@
  * roundings), and the f32 product of the widened weight, of which a product must have the very bits. Random shapes, all
  * encodings, every level of this machine; bits must not depend on the team. Where x is rounded to blocks, too, whole
  * numbers are multiplied: the first oracle is the same, with what those blocks stand for, and so are the rest but for
- * the second one; instead every table of the level has the same bits, with VNNI or without. */
+ * the second one; instead every table of the level has the same bits, with VNNI or without (but with few rows, `dots`,
+ * f32 is multiplied). */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -118,6 +119,7 @@ static problem draw_rounded_problem(pl_encoding encoding)
     const int64_t block = pl_encoding_block(encoding);
     problem p = {.encoding = encoding, .m = chance(50) ? 1 + below(9) : chance(90) ? 1 + below(40) : 150 + below(90)};
     p.n = p.columns = 1 + below(150), p.k = block * (1 + below(block == 256 ? 3 : 30)), p.has_act = chance(30);
+    p.dots = p.m <= 9 && chance(50);
     float *x = guarded_normal(p.m * p.k, draw());
     for (int64_t i = 0; i < p.m * p.k; i += 32)
         if (chance(5)) memset(x + i, 0, 32 * sizeof *x);
@@ -202,7 +204,7 @@ static void check_level(const problem *p, pl_isa isa)
     if (!p->x_blocks)
         check_bits(p, first, run(p, PL_ENCODING_F32, p->wide, (pl_team){1, isa}), "with the widened weight",
                    (pl_team){1, isa});
-    else if (isa != PL_ISA_REF)
+    else if (isa != PL_ISA_REF && !p->dots)
         check_bits(p, first, run_with(pl_rounded_kernels_of(isa, 0), p, p->encoding, p->w, (pl_team){1, isa}),
                    "without VNNI", (pl_team){1, isa});
     for (int64_t i = 0; i < p->m; i++)
