@@ -402,7 +402,7 @@ typedef struct pl_linear_ce_call {
     pl_real type;
     const float *loss_scale; /* (run) [1] or NULL: multiplies both gradients */
     int64_t tokens;          /* as in pl_feed_forward_layer */
-    /* Of h and of the weight, where the type is f32; PL_ENCODING_F32: as it says. h as A of pl_gemm_call, loss only. */
+    /* How h (as A of pl_gemm_call, loss only) and the weight are stored where the type is f32; F32: plain. */
     pl_encoding h_encoding, encoding;
     float *row_loss; /* [R], each row's part of the loss; NULL: not wanted */
     float cap;       /* 0: none */

@@ -1,10 +1,8 @@
 /* Products of rows that come in blocks of Q8_0 with a weight in blocks (kernels/gemm_rounded.h): the threads. First all
- * of them make the rows ready, or each makes its own copy of few, for which nobody waits; then each takes some columns
- * after the other. A sum has one order, whatever is cut.
+ * of them make the rows ready, then each takes some columns after the other. A sum has one order, whatever is cut.
  *
- * Workspace: counter | many rows, made ready | for each thread: a panel of the weight and its rows' sums; few rows. */
+ * Workspace: counter | rows, made ready | for each thread: a panel of the weight and the sums of its rows. */
 #include <assert.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "backend/gemm_plan.h"
@@ -12,7 +10,7 @@
 #include "backend/parallel.h"
 #include "base/size.h"
 
-enum { UNIT_COLUMNS = 32, FEW_ROWS = 8, SERIAL_BELOW_MACS = 1 << 17 }; /* waking the team costs more than it saves */
+enum { UNIT_COLUMNS = 32, SERIAL_BELOW_MACS = 1 << 17 }; /* waking the team costs more than it saves */
 
 typedef struct job {
     const pl_gemm_call *call;
@@ -21,10 +19,9 @@ typedef struct job {
     int threads, workers; /* workers: threads that can get a unit, with memory of their own */
     int64_t units;
     char *workspace;
-    uint64_t shared_offset, threads_offset, x_offset, thread_bytes; /* x: in a thread's memory */
+    pl_rounded_group *x; /* in the workspace */
+    uint64_t x_offset, threads_offset, thread_bytes;
 } job;
-
-static bool has_few_rows(const pl_gemm_call *c) { return c->m <= FEW_ROWS; }
 
 static job job_of(const pl_rounded_kernels *kernels, const pl_gemm_call *c, void *workspace, pl_team team)
 {
@@ -39,11 +36,10 @@ static job job_of(const pl_rounded_kernels *kernels, const pl_gemm_call *c, void
            !c->accumulate);
     j.threads = macs < SERIAL_BELOW_MACS ? 1 : team.threads;
     j.workers = j.threads < j.units ? j.threads : (int)j.units;
-    const uint64_t x_bytes = pl_align_up((uint64_t)(c->m * (c->k / PL_ROUNDED_GROUP)) * sizeof(pl_rounded_group), 64);
-    j.shared_offset = pl_align_up(sizeof(pl_tickets), 64);
-    j.threads_offset = j.shared_offset + (has_few_rows(c) ? 0 : x_bytes);
-    j.x_offset = pl_align_up(kernels->scratch_bytes, 64);
-    j.thread_bytes = j.x_offset + (has_few_rows(c) ? x_bytes : 0);
+    j.x_offset = pl_align_up(sizeof(pl_tickets), 64);
+    j.threads_offset =
+        j.x_offset + pl_align_up((uint64_t)(c->m * (c->k / PL_ROUNDED_GROUP)) * sizeof(pl_rounded_group), 64);
+    j.thread_bytes = pl_align_up(kernels->scratch_bytes, 64);
     return j;
 }
 
@@ -51,43 +47,26 @@ static uint64_t bytes_of(const job *j) { return j->threads_offset + (uint64_t)j-
 
 static pl_tickets *tickets_of(const job *j) { return (pl_tickets *)(void *)j->workspace; }
 
-static char *own_memory(const job *j, int part)
-{
-    return j->workspace + j->threads_offset + (uint64_t)part * j->thread_bytes;
-}
-
-static void make_ready(const job *j, pl_range rows, pl_rounded_group *to)
+static void make_ready(const job *j, pl_range rows)
 {
     const pl_gemm_call *c = j->call;
     const int64_t row_bytes = pl_encoding_row_bytes(c->a_encoding, c->k);
     for (int64_t g = 0; g < c->k / PL_ROUNDED_GROUP; g++)
         for (int64_t i = rows.begin; i < rows.end; i++)
-            pl_rounded_prepare(c->b_encoding, (const char *)c->a + i * row_bytes, g, to + g * c->m + i);
-}
-
-/* The rows, ready for this part. */
-static const pl_rounded_group *take_rows(const job *j, int part, int parts)
-{
-    const bool few = has_few_rows(j->call);
-    char *at = few ? own_memory(j, part) + j->x_offset : j->workspace + j->shared_offset;
-    pl_rounded_group *x = (void *)at;
-    if (!few || part < j->workers)
-        make_ready(j, few ? (pl_range){0, j->call->m} : pl_range_of_part(j->call->m, 1, part, parts), x);
-    if (!few) pl_barrier();
-    return x;
+            pl_rounded_prepare(c->b_encoding, (const char *)c->a + i * row_bytes, g, j->x + g * c->m + i);
 }
 
 static void work(const void *work_job, int part, int parts)
 {
     const job *j = work_job;
-    pl_rounded_product product = j->product;
-    product.x = take_rows(j, part, parts);
+    make_ready(j, pl_range_of_part(j->call->m, 1, part, parts));
+    pl_barrier();
     if (part >= j->workers) return;
+    char *own = j->workspace + j->threads_offset + (uint64_t)part * j->thread_bytes;
     pl_share share = {.units = j->units, .threads = j->workers};
     while (pl_share_next(&share, tickets_of(j))) {
         const int64_t end = share.end * UNIT_COLUMNS;
-        j->kernels->columns(&product, share.begin * UNIT_COLUMNS, end < j->call->n ? end : j->call->n,
-                            own_memory(j, part));
+        j->kernels->columns(&j->product, share.begin * UNIT_COLUMNS, end < j->call->n ? end : j->call->n, own);
     }
 }
 
@@ -100,6 +79,7 @@ uint64_t pl_gemm_rounded_workspace_bytes(const pl_rounded_kernels *kernels, cons
 void pl_gemm_rounded_exec(const pl_rounded_kernels *kernels, const pl_gemm_call *c, void *workspace, pl_team team)
 {
     job j = job_of(kernels, c, workspace, team);
+    j.product.x = j.x = (void *)(j.workspace + j.x_offset);
     j.product.epilogue = pl_gemm_epilogue_of(c);
     *tickets_of(&j) = (pl_tickets){0};
     pl_parallel((pl_team){.threads = j.threads, .isa = team.isa}, INT64_MAX, work, &j);

@@ -24,7 +24,7 @@ enum {
     MOST_GROUPS = GROUPS + 1  /* a vector of codes may have a group more than there are */
 };
 
-/* Of a group of k, for all columns. */
+/* A group of k, for all columns. */
 typedef struct panel {
     pl_vi code[WORDS][VECTORS];
     pl_vf by[2][VECTORS], least[VECTORS]; /* two where half a group has a scale of its own (Q6_K) */
