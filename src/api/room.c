@@ -224,7 +224,8 @@ pl_status pl_planner_fence(const pl_config *config, pl_error *err)
     if (machine.cgroup_room_bytes == PL_MACHINE_UNLIMITED) return PL_OK;
     o.parts = PL_PART(planner) | pl_model_family(config)->parts | pl_parts_of_isa(pl_config_find_isa(config));
     PL_TRY(pl_process_plan(&o, 1, 0, NULL, 0, &image, err));
-    uint64_t room = machine.cgroup_room_bytes + machine.own_bytes, beside = KERNEL_BYTES;
+    uint64_t room = machine.cgroup_room_bytes + machine.own_bytes + pl_process_modules_written_bytes();
+    uint64_t beside = KERNEL_BYTES;
     for (size_t i = 0; i < image.row_count; i++)
         if (image.row[i].kind == PL_MEMORY_PROGRAM || image.row[i].kind == PL_MEMORY_LIBRARY)
             beside += image.row[i].resident_bytes;

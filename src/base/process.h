@@ -206,6 +206,9 @@ pl_status pl_process_read_pages_singly(pl_error *);
 /* From now on this process is refused private writable memory beyond `bytes` and the stacks of `threads`, and knows it
  * (malloc gives NULL). Nothing happens where RLIMIT_DATA is lower. For the command alone: it is the whole process's. */
 void pl_process_fence(uint64_t bytes, int threads);
+/* What the program and the libraries that it started with may write themselves (.data, .bss): a part of their rows
+ * (pl_process_plan) that the fence counts too. */
+uint64_t pl_process_modules_written_bytes(void);
 uint64_t pl_process_fence_left(void); /* UINT64_MAX without a fence */
 bool pl_process_fence_struck(void);   /* a request was refused because of it */
 uint64_t pl_process_data_limit(void); /* RLIMIT_DATA as it was before; UINT64_MAX: none */

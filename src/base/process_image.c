@@ -29,6 +29,13 @@ static uint64_t libraries_bytes;
 void pl_process_note_libraries(uint64_t heap_bytes) { libraries_bytes = heap_bytes; }
 uint64_t pl_process_libraries_bytes(void) { return libraries_bytes; }
 
+uint64_t pl_process_modules_written_bytes(void)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < started.module_count; i++) bytes += started.module[i].written_bytes;
+    return bytes;
+}
+
 static const char *file_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -41,6 +48,19 @@ static void name_program(char *name, size_t room)
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
     snprintf(name, room, "%.47s", length > 0 ? file_part(path) : "program");
+}
+
+/* Written by the loader, then protected: of a segment that may be written. */
+static uint64_t bytes_made_read_only(const struct dl_phdr_info *info)
+{
+    const uintptr_t whole = ~(uintptr_t)(PL_PAGE_BYTES - 1);
+    uint64_t bytes = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_GNU_RELRO) bytes += ((begin + segment->p_memsz) & whole) - (begin & whole);
+    }
+    return bytes;
 }
 
 /* dl_iterate_phdr lists the program first; the vdso is known by its address. */
@@ -59,8 +79,10 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
         if (begin < m->begin) m->begin = begin;
         if (end > m->end) m->end = end;
         m->loaded_bytes += end - begin;
+        if (segment->p_flags & PF_W) m->written_bytes += end - begin;
     }
     if (m->end == 0) return 0;
+    m->written_bytes -= bytes_made_read_only(info);
     uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
     if (vdso && vdso >= m->begin && vdso < m->end) m->kind = PL_MEMORY_VDSO;
     if (m->kind == PL_MEMORY_PROGRAM)

@@ -12,7 +12,8 @@ typedef struct pl_image_module {
     pl_memory_kind kind; /* program, library or vdso */
     char name[PL_MEMORY_NAME_BYTES];
     uintptr_t begin, end;
-    uint64_t loaded_bytes; /* its segments, each rounded to pages; holes between them are never resident */
+    uint64_t loaded_bytes;  /* its segments, each rounded to pages; holes between them are never resident */
+    uint64_t written_bytes; /* of them what may be written after the start */
 } pl_image_module;
 
 typedef struct pl_image {

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/process.h"
+#include "base/procfile.h"
 #include "support/program.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -105,6 +106,26 @@ static int hears_of_libraries(void)
     return 0;
 }
 
+static char unset[1 << 20];
+
+/* What the kernel counts for the fence at the start: mappings of files, .bss, and beside them memory of the loader. */
+static int modules_are_counted_already(void)
+{
+    pl_mapping m;
+    pl_procfile maps;
+    pl_error err = {0};
+    uint64_t files = 0;
+    CHECK(pl_process_start(&err) == PL_OK && pl_procfile_open(&maps, "/proc/self/maps") == 0);
+    for (char *line; (line = pl_procfile_line(&maps));)
+        if (pl_mapping_parse(line, &m) && m.protection[1] == 'w' && m.protection[3] == 'p' && m.inode)
+            files += m.end - m.begin;
+    pl_procfile_close(&maps);
+    memset(unset, 1, sizeof unset);
+    CHECK(pl_process_modules_written_bytes() >= files + sizeof unset);
+    CHECK(pl_process_modules_written_bytes() <= held());
+    return unset[sizeof unset / 2] - 1;
+}
+
 static void run(int (*body)(void))
 {
     if (INSTRUMENTED) skip();
@@ -116,11 +137,12 @@ static void test_user(void **state) { (void)state, run(is_no_limit_of_the_user);
 static void test_lower(void **state) { (void)state, run(leaves_lower_limits); }
 static void test_apart(void **state) { (void)state, run(tells_refusals_apart); }
 static void test_libraries(void **state) { (void)state, run(hears_of_libraries); }
+static void test_modules(void **state) { (void)state, run(modules_are_counted_already); }
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_holds), cmocka_unit_test(test_user),
-                                       cmocka_unit_test(test_lower), cmocka_unit_test(test_apart),
-                                       cmocka_unit_test(test_libraries)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_holds),     cmocka_unit_test(test_user),
+                                       cmocka_unit_test(test_lower),     cmocka_unit_test(test_apart),
+                                       cmocka_unit_test(test_libraries), cmocka_unit_test(test_modules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
