@@ -41,8 +41,7 @@ static const char *path_of(const comparison *c, const char *name, const char *en
     return path;
 }
 
-static pl_status write_config(const comparison *c, pl_variant v, pl_compare_step step, char path[PATH_MAX],
-                              pl_error *err)
+static pl_status write_config(const comparison *c, int v, pl_compare_step step, char path[PATH_MAX], pl_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -85,15 +84,15 @@ static pl_status make_base(comparison *c, pl_error *err)
                           : checkpoint ? "--checkpoint"
                                        : NULL,
                           c->seeded ? NULL : checkpoint, NULL};
-    if (pl_compare_made_by(c->of, PL_VARIANT_F32) == PL_COMPARE_BY_KEY) return PL_OK;
+    if (pl_compare_made_by(c->of, 0) == PL_COMPARE_BY_KEY) return PL_OK;
     say(c, "its weights", "base");
-    pl_status status = write_config(c, PL_VARIANT_F32, PL_COMPARE_BASE, config, err);
+    pl_status status = write_config(c, 0, PL_COMPARE_BASE, config, err);
     if (status == PL_OK) status = export(c, config, path_of(c, "base", ".safetensors", to), more, err);
     if (status != PL_OK || c->told.code == 0) return status;
     return pl_cli_error(err, pl_compare_status_of(c->told.code), "%s", c->told.sentence);
 }
 
-static pl_status make(comparison *c, pl_variant v, const char *to, pl_error *err)
+static pl_status make(comparison *c, int v, const char *to, pl_error *err)
 {
     static const char *const more[][2] = {[PL_COMPARE_BY_EXPORT] = {NULL},
                                           [PL_COMPARE_BY_SEEDED] = {"--seeded", NULL},
@@ -108,7 +107,7 @@ static pl_status make(comparison *c, pl_variant v, const char *to, pl_error *err
     return run_child(c, words, err);
 }
 
-static pl_status make_form(comparison *c, pl_variant v, pl_error *err)
+static pl_status make_form(comparison *c, int v, pl_error *err)
 {
     char path[PATH_MAX];
     const bool is_base = pl_compare_is_base(c->of, v);
@@ -127,7 +126,7 @@ static pl_status make_form(comparison *c, pl_variant v, pl_error *err)
 
 /* ---- what is held out ---- */
 
-static pl_status judge(comparison *c, pl_variant v, pl_error *err)
+static pl_status judge(comparison *c, int v, pl_error *err)
 {
     char config[PATH_MAX];
     if (!pl_compare_judges(c->of, v)) return PL_OK;
@@ -170,7 +169,7 @@ static pl_status take_files(comparison *c, pl_error *err)
 
 /* ---- turns ---- */
 
-static pl_status run_words(comparison *c, pl_variant v, bool at_once, pl_error *err)
+static pl_status run_words(comparison *c, int v, bool at_once, pl_error *err)
 {
     char config[PATH_MAX], prefix[PATH_MAX], batch[32];
     snprintf(batch, sizeof batch, "--batch=%u", c->batch);
@@ -184,7 +183,7 @@ static pl_status run_words(comparison *c, pl_variant v, bool at_once, pl_error *
     return status == PL_OK ? run_child(c, c->command, err) : status;
 }
 
-static pl_status run_form(comparison *c, pl_variant v, bool at_once, pl_error *err)
+static pl_status run_form(comparison *c, int v, bool at_once, pl_error *err)
 {
     pl_status status = run_words(c, v, at_once, err);
     if (status != PL_OK) return status;
@@ -197,22 +196,22 @@ static pl_status run_form(comparison *c, pl_variant v, bool at_once, pl_error *e
 /* Files that cannot be read are reported before a calibration; what does not fit a budget, in the table. */
 static pl_status check_files(comparison *c, pl_error *err)
 {
-    if (c->made || !pl_compare_runs(c->of, PL_VARIANT_F32)) return PL_OK;
+    if (c->made || !pl_compare_runs(c->of, 0)) return PL_OK;
     say(c, "the files", "inputs");
-    pl_status status = run_words(c, PL_VARIANT_F32, true, err);
+    pl_status status = run_words(c, 0, true, err);
     const pl_status why = pl_compare_status_of(c->told.code);
     if (status != PL_OK || (why != PL_E_DATA && why != PL_E_STORAGE && why != PL_E_CONFIG)) return status;
     return c->told.code ? pl_cli_error(err, why, "%s", c->told.sentence) : PL_OK;
 }
 
 /* What is refused once is not tried again. */
-static pl_status take_turn(comparison *c, bool refused[PL_VARIANTS][2], pl_error *err)
+static pl_status take_turn(comparison *c, bool refused[PL_COMPARE_FORMS_MAX][2], pl_error *err)
 {
     pl_status status = PL_OK;
-    for (int v = 0; v < PL_VARIANTS; v++)
+    for (int v = 0; v < pl_compare_count(c->of); v++)
         for (int b = 0; b < 2 && status == PL_OK; b++) {
-            if (!pl_compare_runs(c->of, (pl_variant)v) || refused[v][b]) continue;
-            status = run_form(c, (pl_variant)v, b != 0, err);
+            if (!pl_compare_runs(c->of, v) || refused[v][b]) continue;
+            status = run_form(c, v, b != 0, err);
             refused[v][b] = c->told.code != 0;
         }
     return status;
@@ -220,7 +219,7 @@ static pl_status take_turn(comparison *c, bool refused[PL_VARIANTS][2], pl_error
 
 static pl_status take_turns(comparison *c, pl_error *err)
 {
-    bool refused[PL_VARIANTS][2] = {{false}};
+    bool refused[PL_COMPARE_FORMS_MAX][2] = {{false}};
     char text[64];
     pl_status status = PL_OK;
     for (uint32_t t = 0; t < c->turns && status == PL_OK; t++) {
@@ -228,11 +227,11 @@ static pl_status take_turns(comparison *c, pl_error *err)
         say(c, "each form, one by one and at once", text);
         status = take_turn(c, refused, err);
     }
-    for (int v = 0; v < PL_VARIANTS && status == PL_OK; v++)
-        if (pl_compare_runs(c->of, (pl_variant)v) && !refused[v][0] && !refused[PL_VARIANT_F32][0])
-            status = pl_compare_take_outputs(c->of, (pl_variant)v, err);
-    for (int v = 0; v < PL_VARIANTS; v++)
-        if (pl_compare_runs(c->of, (pl_variant)v) && !(refused[v][0] && refused[v][1])) c->failed = 0;
+    for (int v = 0; v < pl_compare_count(c->of) && status == PL_OK; v++)
+        if (pl_compare_runs(c->of, v) && !refused[v][0] && !refused[0][0])
+            status = pl_compare_take_outputs(c->of, v, err);
+    for (int v = 0; v < pl_compare_count(c->of); v++)
+        if (pl_compare_runs(c->of, v) && !(refused[v][0] && refused[v][1])) c->failed = 0;
     return status;
 }
 
@@ -336,12 +335,12 @@ static pl_status compare(comparison *c, pl_error *err)
 {
     pl_status status = open_comparison(c, err);
     if (status == PL_OK) status = make_base(c, err);
-    if (status == PL_OK) status = make_form(c, PL_VARIANT_F32, err);
+    if (status == PL_OK) status = make_form(c, 0, err);
     if (status == PL_OK) status = take_files(c, err);
     if (status == PL_OK) status = check_files(c, err);
-    for (int v = PL_VARIANT_F32 + 1; v < PL_VARIANTS && status == PL_OK; v++)
-        if (pl_compare_runs(c->of, (pl_variant)v)) status = make_form(c, (pl_variant)v, err);
-    for (int v = 0; v < PL_VARIANTS && status == PL_OK; v++) status = judge(c, (pl_variant)v, err);
+    for (int v = 1; v < pl_compare_count(c->of) && status == PL_OK; v++)
+        if (pl_compare_runs(c->of, v)) status = make_form(c, v, err);
+    for (int v = 0; v < pl_compare_count(c->of) && status == PL_OK; v++) status = judge(c, v, err);
     if (status == PL_OK) status = take_turns(c, err);
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }

@@ -1,6 +1,6 @@
 /* A model in each form that it can run in, side by side: f32, bf16, 8 bits, signs; a pretrained one as it is stored, in
- * bf16, q8_0 and q4_0. This says how a config means
- * each form, hears what processes tell that run them, and makes the table; who starts them is the caller's affair:
+ * bf16, and in blocks of 8 and of 4 bits, each with activations in f32 and in 8 bits. This says how a config means each
+ * form, hears what processes tell that run them, and makes the table; who starts them is the caller's affair:
  *
  *     pl_compare_create(config, "the folder of a run", folder, &comparison, &error)
  *     for each form that pl_compare_runs:  make its file, run it in turns, judge it, with pl_compare_config
@@ -22,17 +22,8 @@ extern "C" {
 
 typedef struct pl_compare pl_compare;
 
-typedef enum pl_variant {
-    PL_VARIANT_F32,
-    PL_VARIANT_BF16,
-    PL_VARIANT_INT8,   /* linear layers by weights in 8 bits, the rest in f32 */
-    PL_VARIANT_BINARY, /* layers of signs by their bits, the rest in f32 */
-    PL_VARIANTS,
-    /* of a pretrained model, whose matrices are rounded while they are read */
-    PL_VARIANT_STORED = PL_VARIANT_F32,
-    PL_VARIANT_Q8_0 = PL_VARIANT_INT8,
-    PL_VARIANT_Q4_0 = PL_VARIANT_BINARY
-} pl_variant;
+/* The forms of a model are numbered from 0; outputs of the others are compared with those of form 0. */
+enum { PL_COMPARE_FORMS_MAX = 6 };
 
 /* How the file of a form is made (pl_compare_config, MAKE). */
 typedef enum pl_compare_maker {
@@ -72,16 +63,17 @@ PL_API PL_MUST_USE pl_status pl_compare_create(const pl_config *, const pl_compa
                                                pl_error *);
 PL_API void pl_compare_destroy(pl_compare *); /* NULL is fine */
 
-PL_API const char *pl_compare_name(const pl_compare *, pl_variant); /* "int8" */
-/* Is there such a form? Where not, the table says why. */
-PL_API bool pl_compare_runs(const pl_compare *, pl_variant);
-PL_API pl_compare_maker pl_compare_made_by(const pl_compare *, pl_variant);
+PL_API int pl_compare_count(const pl_compare *);                  /* of forms */
+PL_API const char *pl_compare_name(const pl_compare *, int form); /* "int8" */
+/* Can this model have the form? Where not, the table says why. */
+PL_API bool pl_compare_runs(const pl_compare *, int form);
+PL_API pl_compare_maker pl_compare_made_by(const pl_compare *, int form);
 /* Its numbers are those of base.safetensors, or of the model's own files: nothing is to be made. */
-PL_API bool pl_compare_is_base(const pl_compare *, pl_variant);
+PL_API bool pl_compare_is_base(const pl_compare *, int form);
 /* Has the system a loss of what is held out, and the form weights to judge? Where not, the table says why. */
-PL_API bool pl_compare_judges(const pl_compare *, pl_variant);
-/* The config of a process, as YAML, in a block for pl_text_free. The variant of BASE is not looked at. */
-PL_API PL_MUST_USE pl_status pl_compare_config(const pl_compare *, pl_variant, pl_compare_step, char **text,
+PL_API bool pl_compare_judges(const pl_compare *, int form);
+/* The config of a process, as YAML, in a block for pl_text_free. The form is not looked at for BASE. */
+PL_API PL_MUST_USE pl_status pl_compare_config(const pl_compare *, int form, pl_compare_step, char **text,
                                                size_t *bytes, pl_error *);
 
 /* Inputs where the caller has none: samples of what is held out, else of the config's data, else random numbers, so
@@ -94,19 +86,18 @@ PL_API void pl_compare_name_inputs(pl_compare *, const char *words);
 /* ---- what was found ---- */
 
 /* The file of the form has so many bytes. */
-PL_API void pl_compare_take_file(pl_compare *, pl_variant, uint64_t bytes);
+PL_API void pl_compare_take_file(pl_compare *, int form, uint64_t bytes);
 /* The last line of infer --json (plimsoll.infer/1), one by one or so many at once. PL_E_DATA: it is none. */
-PL_API PL_MUST_USE pl_status pl_compare_take_inferred(pl_compare *, pl_variant, bool at_once, const char *text,
+PL_API PL_MUST_USE pl_status pl_compare_take_inferred(pl_compare *, int form, bool at_once, const char *text,
                                                       size_t bytes, pl_error *);
 /* That of eval --json (plimsoll.eval/1). */
-PL_API PL_MUST_USE pl_status pl_compare_take_judged(pl_compare *, pl_variant, const char *text, size_t bytes,
-                                                    pl_error *);
-/* What infer --npy FOLDER/NAME wrote, against that of f32. */
-PL_API PL_MUST_USE pl_status pl_compare_take_outputs(pl_compare *, pl_variant, pl_error *);
+PL_API PL_MUST_USE pl_status pl_compare_take_judged(pl_compare *, int form, const char *text, size_t bytes, pl_error *);
+/* What infer --npy FOLDER/NAME wrote, against that of form 0. */
+PL_API PL_MUST_USE pl_status pl_compare_take_outputs(pl_compare *, int form, pl_error *);
 /* A process failed: the form is not run, not in this way, or not judged, for that reason. */
-PL_API void pl_compare_refuse(pl_compare *, pl_variant, const char *why);
-PL_API void pl_compare_refuse_run(pl_compare *, pl_variant, bool at_once, const char *why);
-PL_API void pl_compare_refuse_judged(pl_compare *, pl_variant, const char *why);
+PL_API void pl_compare_refuse(pl_compare *, int form, const char *why);
+PL_API void pl_compare_refuse_run(pl_compare *, int form, bool at_once, const char *why);
+PL_API void pl_compare_refuse_judged(pl_compare *, int form, const char *why);
 
 typedef enum pl_compare_form {
     PL_COMPARE_REPORT, /* for a person */

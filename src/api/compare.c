@@ -10,12 +10,12 @@
 #include "store/safetensors.h"
 #include "systems/files.h"
 
-static const char *const trained[] = {"f32", "bf16", "int8", "binary"}, *const pretrained[] = {"stored", "bf16", "q8_0",
-                                                                                               "q4_0"};
-_Static_assert((int)PL_VARIANTS == (int)PL_COMPARE_ROWS, "a row for each");
+static const char *const trained[PL_VARIANTS] = {"f32", "bf16", "int8", "binary"};
+_Static_assert((int)PL_COMPARE_FORMS_MAX == (int)PL_COMPARE_ROWS_MAX, "a row for each");
 _Static_assert((int)PL_COMPARE_TURNS_MAX == (int)PL_COMPARE_TURNS, "each turn has its place");
 
-const char *pl_compare_name(const pl_compare *p, pl_variant v) { return p->report.row[v].name; }
+int pl_compare_count(const pl_compare *p) { return p->report.rows; }
+const char *pl_compare_name(const pl_compare *p, int v) { return p->report.row[v].name; }
 
 /* ---- opening ---- */
 
@@ -57,8 +57,9 @@ static void begin_report(pl_compare *p, const pl_compare_options *o)
     r->arch = arch_of(p->config);
     r->sample = pl_system_words(p->config)->sample;
     r->turns = o->turns;
-    for (int v = 0; v < PL_VARIANTS; v++) {
-        r->row[v].name = p->encoding ? pretrained[v] : trained[v];
+    r->rows = p->encoding ? PL_COMPARE_FORMS_MAX : PL_VARIANTS;
+    for (int v = 0; v < r->rows; v++) {
+        r->row[v].name = p->encoding ? pl_compare_pretrained_forms[v].name : trained[v];
         r->row[v].runs[0].batch = 1;
         r->row[v].runs[1].batch = o->batch;
     }
@@ -102,15 +103,15 @@ void pl_compare_destroy(pl_compare *p)
     pl_free(p);
 }
 
-bool pl_compare_runs(const pl_compare *p, pl_variant v) { return p->report.row[v].why[0] == 0; }
-pl_compare_maker pl_compare_made_by(const pl_compare *p, pl_variant v) { return p->by[v]; }
+bool pl_compare_runs(const pl_compare *p, int v) { return p->report.row[v].why[0] == 0; }
+pl_compare_maker pl_compare_made_by(const pl_compare *p, int v) { return p->by[v]; }
 
-bool pl_compare_is_base(const pl_compare *p, pl_variant v)
+bool pl_compare_is_base(const pl_compare *p, int v)
 {
-    return p->by[v] == PL_COMPARE_BY_KEY || (v == PL_VARIANT_F32 && p->by[v] == PL_COMPARE_BY_EXPORT);
+    return p->by[v] == PL_COMPARE_BY_KEY || (v == 0 && p->by[v] == PL_COMPARE_BY_EXPORT);
 }
 
-bool pl_compare_judges(const pl_compare *p, pl_variant v)
+bool pl_compare_judges(const pl_compare *p, int v)
 {
     return pl_task_of(p->config)->job[PL_COMMAND_EVALUATE] && pl_compare_runs(p, v) && p->by[v] != PL_COMPARE_BY_SEEDED;
 }

@@ -3,9 +3,25 @@
 #define PL_API_COMPARE_H
 
 #include "api/api.h"
+#include "plimsoll/compare.h"
 #include "report/compare.h"
 
 struct pl_config_key;
+
+/* The forms of a model that is trained here. */
+enum {
+    PL_VARIANT_F32,
+    PL_VARIANT_BF16,
+    PL_VARIANT_INT8,   /* linear layers by weights in 8 bits, the rest in f32 */
+    PL_VARIANT_BINARY, /* layers of signs by their bits, the rest in f32 */
+    PL_VARIANTS
+};
+
+/* And of a pretrained one, whose matrices are rounded while they are read. */
+typedef struct pl_compare_pretrained {
+    const char *name, *encoding, *activations;
+} pl_compare_pretrained;
+extern const pl_compare_pretrained pl_compare_pretrained_forms[PL_COMPARE_FORMS_MAX];
 
 struct pl_compare {
     pl_config *config;                    /* without files */
@@ -13,7 +29,7 @@ struct pl_compare {
     const struct pl_config_key *weights;  /* names a file of weights; NULL: its models are given none */
     const struct pl_config_key *encoding; /* of a pretrained model, which makes its forms; else NULL */
     char *title, *folder;
-    pl_compare_maker by[PL_VARIANTS];
+    pl_compare_maker by[PL_COMPARE_FORMS_MAX];
     pl_report_compare report;
 };
 

@@ -36,11 +36,12 @@ pl_status pl_compare_forget_files(pl_config *c, pl_error *err)
     return PL_OK;
 }
 
-static pl_status set_form(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
+static pl_status set_form(const pl_compare *p, int v, pl_config *c, pl_error *err)
 {
     if (p->encoding) {
         PL_TRY(set(c, "model.weights", "arena", err)); /* memory is compared, too */
-        return set(c, p->encoding->path, pl_compare_name(p, v), err);
+        PL_TRY(set(c, p->encoding->path, pl_compare_pretrained_forms[v].encoding, err));
+        return set(c, "generate.activations", pl_compare_pretrained_forms[v].activations, err);
     }
     const pl_config_key *precision = pl_config_find_for(c, "<precision>"), *frozen = pl_config_find_for(c, "<frozen>");
     PL_TRY(set(c, precision->path, v == PL_VARIANT_BF16 ? "bf16" : "f32", err));
@@ -49,7 +50,7 @@ static pl_status set_form(const pl_compare *p, pl_variant v, pl_config *c, pl_er
     return PL_OK;
 }
 
-static pl_status set_made(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
+static pl_status set_made(const pl_compare *p, int v, pl_config *c, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     PL_TRY(set_form(p, v, c, err));
@@ -60,13 +61,13 @@ static pl_status set_made(const pl_compare *p, pl_variant v, pl_config *c, pl_er
     return set(c, "quantization.output", path, err);
 }
 
-static pl_status set_run(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
+static pl_status set_run(const pl_compare *p, int v, pl_config *c, pl_error *err)
 {
     PL_TRY(set_form(p, v, c, err));
     return set_weights(p, c, pl_compare_is_base(p, v) ? "base" : pl_compare_name(p, v), err);
 }
 
-static pl_status set_step(const pl_compare *p, pl_variant v, pl_compare_step step, pl_config *c, pl_error *err)
+static pl_status set_step(const pl_compare *p, int v, pl_compare_step step, pl_config *c, pl_error *err)
 {
     PL_TRY(pl_compare_forget_files(c, err));
     if (step != PL_COMPARE_RUN) PL_TRY(set(c, "memory.budget", "none", err)); /* the budget is for what is compared */
@@ -75,8 +76,7 @@ static pl_status set_step(const pl_compare *p, pl_variant v, pl_compare_step ste
     return set_form(p, p->report.is_binary ? PL_VARIANT_BINARY : PL_VARIANT_F32, c, err);
 }
 
-pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step step, char **text, size_t *bytes,
-                            pl_error *err)
+pl_status pl_compare_config(const pl_compare *p, int v, pl_compare_step step, char **text, size_t *bytes, pl_error *err)
 {
     pl_config *c = pl_config_copy(p->config);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
@@ -91,9 +91,9 @@ pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step s
 /* What a comparison sets by itself, anew for each form. */
 static const pl_config_key *find_own(const pl_config *c)
 {
-    static const char *const own[] = {"infer.files",         "infer.to",    "infer.npy",
-                                      "infer.latency",       "infer.brief", "infer.seeded",
-                                      "quantization.output", "<encoding>",  "model.weights"};
+    static const char *const own[] = {
+        "infer.files",         "infer.to",   "infer.npy",     "infer.latency",       "infer.brief", "infer.seeded",
+        "quantization.output", "<encoding>", "model.weights", "generate.activations"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         const pl_config_key *key = pl_config_find_for(c, own[i]);
         const bool is_set = key && pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE;

@@ -1,5 +1,6 @@
 /* Which forms of a model there are, how each is made, and what part of its work signs do, or could do. */
 #include <stdio.h>
+#include <string.h>
 
 #include "api/compare.h"
 #include "config/schema.h"
@@ -8,7 +9,11 @@
 
 /* ---- which there are ---- */
 
-static void refuse(pl_compare *p, pl_variant v, const char *format, const char *arch)
+const pl_compare_pretrained pl_compare_pretrained_forms[PL_COMPARE_FORMS_MAX] = {
+    {"stored", "stored", "f32"},   {"bf16", "bf16", "f32"}, {"q8_0", "q8_0", "f32"},
+    {"q8_0-int8", "q8_0", "int8"}, {"q4_0", "q4_0", "f32"}, {"q4_0-int8", "q4_0", "int8"}};
+
+static void refuse(pl_compare *p, int v, const char *format, const char *arch)
 {
     p->report.row[v].why[0] = 0;
     pl_str s = pl_str_fixed(p->report.row[v].why, sizeof p->report.row[v].why);
@@ -16,7 +21,7 @@ static void refuse(pl_compare *p, pl_variant v, const char *format, const char *
     pl_str_append(&s, format);
 }
 
-static void remark(pl_compare *p, pl_variant v, const char *text)
+static void remark(pl_compare *p, int v, const char *text)
 {
     snprintf(p->report.row[v].remark, sizeof p->report.row[v].remark, "%s", text);
 }
@@ -30,16 +35,20 @@ static void find_judged(pl_compare *p)
              "arch %s has no command eval, since nobody knows what is right; how near to %s is what comes out stands "
              "above",
              p->report.arch, p->report.row[PL_VARIANT_F32].name);
-    for (int v = 0; v < PL_VARIANTS; v++)
-        if (pl_compare_runs(p, (pl_variant)v) && !judges) pl_compare_refuse_judged(p, (pl_variant)v, text);
+    for (int v = 0; v < p->report.rows; v++)
+        if (pl_compare_runs(p, v) && !judges) pl_compare_refuse_judged(p, v, text);
     if (judges && p->report.is_binary)
         pl_compare_refuse_judged(p, PL_VARIANT_F32, "its weights are first values, which were not trained");
 }
 
 static void find_encodings(pl_compare *p)
 {
-    for (int v = 0; v < PL_VARIANTS; v++) p->by[v] = PL_COMPARE_BY_KEY;
-    remark(p, PL_VARIANT_STORED, "matrices as the files have them; all is computed in f32");
+    for (int v = 0; v < p->report.rows; v++) {
+        p->by[v] = PL_COMPARE_BY_KEY;
+        if (strcmp(pl_compare_pretrained_forms[v].activations, "int8") == 0)
+            remark(p, v, "what meets matrices in blocks is in 8 bits, too (--activations int8)");
+    }
+    remark(p, 0, "matrices as the files have them; all is computed in f32");
 }
 
 static void find_forms(pl_compare *p)

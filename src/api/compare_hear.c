@@ -11,21 +11,21 @@
 
 static void keep(char to[PL_COMPARE_SENTENCE], const char *why) { snprintf(to, PL_COMPARE_SENTENCE, "%s", why); }
 
-void pl_compare_refuse(pl_compare *p, pl_variant v, const char *why)
+void pl_compare_refuse(pl_compare *p, int v, const char *why)
 {
     keep(p->report.row[v].why, why);
     p->report.row[v].remark[0] = p->report.row[v].not_judged[0] = 0;
 }
 
-void pl_compare_refuse_run(pl_compare *p, pl_variant v, bool at_once, const char *why)
+void pl_compare_refuse_run(pl_compare *p, int v, bool at_once, const char *why)
 {
     p->report.row[v].runs[at_once].turns = 0;
     keep(p->report.row[v].runs[at_once].why, why);
 }
 
-void pl_compare_refuse_judged(pl_compare *p, pl_variant v, const char *why) { keep(p->report.row[v].not_judged, why); }
+void pl_compare_refuse_judged(pl_compare *p, int v, const char *why) { keep(p->report.row[v].not_judged, why); }
 
-void pl_compare_take_file(pl_compare *p, pl_variant v, uint64_t bytes) { p->report.row[v].file_bytes = bytes; }
+void pl_compare_take_file(pl_compare *p, int v, uint64_t bytes) { p->report.row[v].file_bytes = bytes; }
 
 _Static_assert(1 + (int)PL_LOSS_METRICS_MAX <= (int)PL_COMPARE_METRICS, "each metric has its place");
 
@@ -83,8 +83,7 @@ static void remark_not_finite(pl_compare_row *r, uint64_t bad)
     snprintf(r->remark + used, sizeof r->remark - used, "%s%" PRIu64 " %s", used ? "; " : "", bad, what);
 }
 
-pl_status pl_compare_take_inferred(pl_compare *p, pl_variant v, bool at_once, const char *text, size_t bytes,
-                                   pl_error *err)
+pl_status pl_compare_take_inferred(pl_compare *p, int v, bool at_once, const char *text, size_t bytes, pl_error *err)
 {
     json_t *root;
     PL_TRY(read_json(text, bytes, "plimsoll.infer/1", &root, err));
@@ -111,7 +110,7 @@ static void take_metrics(json_t *root, const char *items, pl_compare_row *r)
     }
 }
 
-pl_status pl_compare_take_judged(pl_compare *p, pl_variant v, const char *text, size_t bytes, pl_error *err)
+pl_status pl_compare_take_judged(pl_compare *p, int v, const char *text, size_t bytes, pl_error *err)
 {
     json_t *root;
     PL_TRY(read_json(text, bytes, "plimsoll.eval/1", &root, err));
@@ -122,20 +121,20 @@ pl_status pl_compare_take_judged(pl_compare *p, pl_variant v, const char *text, 
 
 /* ---- arrays ---- */
 
-static pl_status prefix_of(const pl_compare *p, pl_variant v, char prefix[PL_FILE_PATH_MAX], pl_error *err)
+static pl_status prefix_of(const pl_compare *p, int v, char prefix[PL_FILE_PATH_MAX], pl_error *err)
 {
     return pl_path_join(prefix, PL_FILE_PATH_MAX, p->folder, pl_compare_name(p, v), err);
 }
 
-pl_status pl_compare_take_outputs(pl_compare *p, pl_variant v, pl_error *err)
+pl_status pl_compare_take_outputs(pl_compare *p, int v, pl_error *err)
 {
     char prefix[PL_FILE_PATH_MAX], wide[PL_FILE_PATH_MAX];
     pl_output_difference found[PL_OUTPUTS_MAX];
     pl_compare_row *r = &p->report.row[v];
     size_t outputs = 0;
-    if (v == PL_VARIANT_F32 || p->report.is_binary || !p->report.row[PL_VARIANT_F32].runs[0].turns) return PL_OK;
+    if (v == 0 || p->report.is_binary || !p->report.row[0].runs[0].turns) return PL_OK;
     PL_TRY(prefix_of(p, v, prefix, err));
-    PL_TRY(prefix_of(p, PL_VARIANT_F32, wide, err));
+    PL_TRY(prefix_of(p, 0, wide, err));
     PL_TRY(pl_system_compare_outputs(p->config, prefix, wide, found, &outputs, err));
     for (r->outputs = 0; r->outputs < outputs; r->outputs++) {
         const pl_output_difference *d = &found[r->outputs];

@@ -47,32 +47,26 @@ static void say_share(const pl_report_compare *c, pl_str *out)
     const double share = pl_compare_share(c), limit = pl_compare_limit(c);
     char flops[32];
     pl_format_operations(c->flops, flops, sizeof flops);
-    if (share < 0)
-        pl_str_printf(out,
-                      "No layers of arch %s can be of signs (model.binary): nothing of the %s FLOP of a %s "
-                      "would be faster by that.",
-                      c->arch, flops, c->sample);
-    else
-        pl_str_printf(out,
-                      "Of the %s FLOP of a %s %.1f %% %s products of signs, by the graph. The rest stays as it is, "
-                      "so the whole is at most %.2f times as fast, were signs free (Amdahl), and %.2f times with "
-                      "signs 8 times as fast.",
-                      flops, c->sample, 100 * share,
-                      c->is_binary ? "are" : "could be (model.binary: blocks, from a training of its own)", limit,
-                      1 / (1 - share + share / 8));
+    pl_str_printf(out,
+                  "Of the %s FLOP of a %s %.1f %% %s products of signs, by the graph. The rest stays as it is, "
+                  "so the whole is at most %.2f times as fast, were signs free (Amdahl), and %.2f times with "
+                  "signs 8 times as fast.",
+                  flops, c->sample, 100 * share,
+                  c->is_binary ? "are" : "could be (model.binary: blocks, from a training of its own)", limit,
+                  1 / (1 - share + share / 8));
 }
 
 static double most_spread(const pl_report_compare *c)
 {
     double most = 0;
-    for (int i = 0; i < PL_COMPARE_ROWS; i++)
+    for (int i = 0; i < c->rows; i++)
         for (int b = 0; b < PL_COMPARE_BATCHES; b++) most = fmax(most, pl_compare_spread(&c->row[i].runs[b]));
     return most;
 }
 
 static bool has_run(const pl_report_compare *c)
 {
-    for (int i = 0; i < PL_COMPARE_ROWS; i++)
+    for (int i = 0; i < c->rows; i++)
         for (int b = 0; b < PL_COMPARE_BATCHES; b++)
             if (c->row[i].runs[b].turns) return true;
     return false;
@@ -107,7 +101,7 @@ static bool row_has_run(const pl_compare_row *r) { return r->runs[0].turns || r-
 const char *pl_compare_not_judged(const pl_report_compare *c)
 {
     const char *same = NULL;
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) {
+    for (int i = 0; i < c->rows; i++) {
         const pl_compare_row *r = &c->row[i];
         if (!row_has_run(r)) continue;
         if (r->metrics || (same && strcmp(same, r->not_judged) != 0)) return NULL;
@@ -121,8 +115,8 @@ const char *pl_compare_not_judged(const pl_report_compare *c)
 /* One number for each form that has it. */
 typedef struct line {
     char words[2 * PL_COMPARE_NAME]; /* "capsules: mean cosine" */
-    bool known[PL_COMPARE_ROWS];
-    double value[PL_COMPARE_ROWS];
+    bool known[PL_COMPARE_ROWS_MAX];
+    double value[PL_COMPARE_ROWS_MAX];
     int digits; /* that are shown */
 } line;
 
@@ -151,7 +145,7 @@ static void take_metric(const pl_report_compare *c, const char *name, line *l)
 {
     words_of(name, "", l);
     l->digits = 5;
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) {
+    for (int i = 0; i < c->rows; i++) {
         const pl_compare_metric *m = metric_of(&c->row[i], name);
         l->known[i] = m && isfinite(m->value);
         if (m) l->value[i] = m->value;
@@ -165,7 +159,7 @@ static void take_output(const pl_report_compare *c, const char *name, int which,
     static const char *const behind[] = {": difference", ": mean cosine", ": least cosine"};
     words_of(name, behind[which], l);
     l->digits = which == DIFFERENCE ? 2 : 6;
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) {
+    for (int i = 0; i < c->rows; i++) {
         const pl_compare_output *o = output_of(&c->row[i], name);
         if (!o) continue;
         l->value[i] = which == DIFFERENCE ? o->difference : which == MEAN ? o->mean_cosine : o->least_cosine;
@@ -176,7 +170,7 @@ static void take_output(const pl_report_compare *c, const char *name, int which,
 /* The first row that has any tells which there are: all are of one model. */
 static const pl_compare_row *first_with(const pl_report_compare *c, bool outputs)
 {
-    for (int i = 0; i < PL_COMPARE_ROWS; i++)
+    for (int i = 0; i < c->rows; i++)
         if (outputs ? c->row[i].outputs : c->row[i].metrics) return &c->row[i];
     return &c->row[0];
 }
@@ -201,7 +195,7 @@ static bool find_line(const pl_report_compare *c, size_t k, line *l)
 /* At once, of the rows that ran: all ran the same items. */
 static uint64_t batch_of(const pl_report_compare *c, int b)
 {
-    for (int i = 0; i < PL_COMPARE_ROWS; i++)
+    for (int i = 0; i < c->rows; i++)
         if (c->row[i].runs[b].turns) return c->row[i].runs[b].batch;
     return c->row[0].runs[b].batch;
 }
@@ -295,35 +289,34 @@ static void add_costs(const pl_report_compare *c, titles *t, pl_doc *d)
                                      {NULL, t->memory[0], PL_DOC_SIZE},
                                      {NULL, t->memory[1], PL_DOC_SIZE},
                                      {NULL, "", PL_DOC_BAR}};
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) longest = fmax(longest, pl_compare_median(&c->row[i].runs[0]));
+    for (int i = 0; i < c->rows; i++) longest = fmax(longest, pl_compare_median(&c->row[i].runs[0]));
     pl_doc_section(d, "What it takes");
     pl_doc_table(d, "variants", columns, sizeof columns / sizeof *columns);
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) add_form(&c->row[i], longest, d);
+    for (int i = 0; i < c->rows; i++) add_form(&c->row[i], longest, d);
     pl_doc_table_end(d);
     pl_doc_section_end(d);
 }
 
 /* ---- what comes of it: a row for each number, a column for each form ---- */
 
-static void add_line(const line *l, pl_doc *d)
+static void add_line(const line *l, int rows, pl_doc *d)
 {
     pl_doc_row(d, PL_DOC_SHOWN);
     pl_doc_words(d, "%s", l->words);
-    for (int i = 0; i < PL_COMPARE_ROWS; i++)
-        l->known[i] ? pl_doc_number(d, l->value[i], l->digits) : pl_doc_unknown(d);
+    for (int i = 0; i < rows; i++) l->known[i] ? pl_doc_number(d, l->value[i], l->digits) : pl_doc_unknown(d);
     pl_doc_row_end(d);
 }
 
 static void add_lines(const pl_report_compare *c, pl_doc *d)
 {
     const bool judged = first_with(c, false)->metrics > 0, given = first_with(c, true)->outputs > 0;
-    pl_doc_column columns[1 + PL_COMPARE_ROWS] = {{NULL, ""}};
+    pl_doc_column columns[1 + PL_COMPARE_ROWS_MAX] = {{NULL, ""}};
     line l;
     if (!find_line(c, 0, &l)) return;
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) columns[1 + i] = (pl_doc_column){NULL, c->row[i].name, PL_DOC_NUMBER};
+    for (int i = 0; i < c->rows; i++) columns[1 + i] = (pl_doc_column){NULL, c->row[i].name, PL_DOC_NUMBER};
     pl_doc_section(d, "What comes of it");
-    pl_doc_table(d, NULL, columns, 1 + PL_COMPARE_ROWS);
-    for (size_t k = 0; find_line(c, k, &l); k++) add_line(&l, d);
+    pl_doc_table(d, NULL, columns, 1 + c->rows);
+    for (size_t k = 0; find_line(c, k, &l); k++) add_line(&l, c->rows, d);
     pl_doc_table_end(d);
     pl_doc_say(d, 0, "%s%s%s%s", judged ? "of what is held out" : "", judged && given ? ", and " : "",
                given ? "of the same inputs: differences and cosines are against " : "", given ? c->row[0].name : "");
@@ -359,7 +352,7 @@ static void add_sentences(const pl_report_compare *c, pl_doc *d)
     const char *not_judged = pl_compare_not_judged(c);
     pl_doc_section(d, "What there is to say");
     pl_doc_table(d, NULL, columns, 2);
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) say_form(&c->row[i], !not_judged, d);
+    for (int i = 0; i < c->rows; i++) say_form(&c->row[i], !not_judged, d);
     if (not_judged) say_of("all", "not judged: ", not_judged, d);
     pl_doc_table_end(d);
     pl_doc_section_end(d);
@@ -375,6 +368,7 @@ static void add_share(const pl_report_compare *c, pl_doc *d)
     pl_doc_key_real_if(d, share >= 0, "share", share);
     pl_doc_key_real(d, "amdahl_limit", pl_compare_limit(c));
     pl_doc_object_end(d);
+    if (share < 0) return; /* no layers can be of signs */
     pl_doc_section(d, "What signs could bring");
     say_share(c, pl_doc_paragraph(d, 0));
     pl_doc_paragraph_end(d);

@@ -10,7 +10,7 @@
 #define PL_COMPARE_SCHEMA "plimsoll.compare/1"
 
 enum {
-    PL_COMPARE_ROWS = 4,     /* f32, bf16, int8, binary */
+    PL_COMPARE_ROWS_MAX = 6,
     PL_COMPARE_BATCHES = 2,  /* one by one, and so many at once */
     PL_COMPARE_TURNS = 64,   /* at most */
     PL_COMPARE_METRICS = 40, /* at most, the loss among them */
@@ -64,7 +64,8 @@ typedef struct pl_report_compare {
     double binary_flops;              /* of them, products that are of signs */
     double possible_flops;            /* that model.binary would make so; negative: the arch has no such layers */
     bool is_binary;                   /* its layers are of signs */
-    pl_compare_row row[PL_COMPARE_ROWS];
+    int rows;
+    pl_compare_row row[PL_COMPARE_ROWS_MAX];
 } pl_report_compare;
 
 /* JSON: PL_COMPARE_SCHEMA, docs/infer.md. What was not measured is null, and a sentence says why. columns: of text. */

@@ -201,8 +201,10 @@ def test_encodings():
     with open("text.txt", "w") as file:
         file.write(TEXT + "\n")
     got = {}
-    for form in ("stored", "bf16", "q8_0", "q4_0"):
-        run("infer", folder, "text.txt", "--npy", form, "--sequence", str(len(ids_of(TEXT))), "--encoding", form)
+    for form in ("stored", "bf16", "q8_0", "q8_0-int8", "q4_0", "q4_0-int8"):
+        encoding, _, activations = form.partition("-")
+        options = ("--encoding", encoding, "--activations", activations or "f32")
+        run("infer", folder, "text.txt", "--npy", form, "--sequence", str(len(ids_of(TEXT))), *options)
         got[form] = load(form + ".logits.npy")[1]
     told = json.loads(run("infer", folder, "text.txt", "--compare", "--sequence", str(len(ids_of(TEXT))), "--turns", "1", "--json")[0])
     check([row["variant"] for row in told["variants"]] == list(got), told)

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "api/compare.h"
 #include "base/alloc.h"
 #include "config/config.h"
 #include "plimsoll/plimsoll.h"
@@ -57,7 +58,7 @@ static pl_compare *create(void)
     return p;
 }
 
-static void config_says(const pl_compare *p, pl_variant v, pl_compare_step step, const char *words, bool says)
+static void config_says(const pl_compare *p, int v, pl_compare_step step, const char *words, bool says)
 {
     char *text = NULL;
     size_t bytes;
@@ -82,7 +83,7 @@ static void forms(void **state)
     pl_compare_destroy(p);
 }
 
-static pl_status hear(pl_compare *p, pl_variant v, bool at_once, const char *line)
+static pl_status hear(pl_compare *p, int v, bool at_once, const char *line)
 {
     return pl_compare_take_inferred(p, v, at_once, line, strlen(line), &err);
 }
