@@ -249,9 +249,12 @@ static void say_summary(const pl_plan *plan, pl_command command, const char *out
         pl_say("      as planned before; everything is kept in %s\n", out);
 }
 
-static void say_chunk(const pl_plan *plan)
+static void say_lowered(const pl_plan *plan)
 {
-    const uint32_t chunk = pl_plan_lowered_chunk(plan);
+    const uint32_t chunk = pl_plan_lowered_chunk(plan), texts = pl_plan_lowered_sequences(plan);
+    if (texts)
+        pl_say("%" PRIu32 " text%s written at a time to fit the budget (--batch)\n", texts,
+               texts > 1 ? "s are" : " is");
     if (chunk) pl_say("tokens are read %" PRIu32 " at a time to fit the budget (--prefill_tokens)\n", chunk);
 }
 
@@ -395,7 +398,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
         status = make_plan(name, in, command, talk, prepared, NULL, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))
         say_summary(plan, command, in->out, call->plan ? -1 : now() - began);
-    if (status == PL_OK && !talk->quiet) say_chunk(plan);
+    if (status == PL_OK && !talk->quiet) say_lowered(plan);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
     if (status == PL_OK && keep) status = pl_cli_setting(in->config, "run", "resume", resume, sizeof resume, &err);
     if (status == PL_OK && keep) {

@@ -187,9 +187,10 @@ PL_API uint64_t pl_plan_batch(const pl_plan *);        /* samples in all */
 PL_API uint64_t pl_plan_micro_batch(const pl_plan *);  /* samples at once */
 PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
 PL_API uint64_t pl_plan_parameters(const pl_plan *);
-/* Of a pretrained model: how many tokens are read at once, where a budget made these fewer than usual; else 0, also for
- * a loaded plan. */
+/* Of a pretrained model: how many tokens are read, and how many texts written, at once, where a budget made these fewer
+ * than usual; else 0, also for a loaded plan. */
 PL_API uint32_t pl_plan_lowered_chunk(const pl_plan *);
+PL_API uint32_t pl_plan_lowered_sequences(const pl_plan *);
 /* What its items and samples are called. */
 PL_API const pl_words *pl_plan_words(const pl_plan *);
 

@@ -268,12 +268,12 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (status != PL_E_BUDGET || (!chunk && !several)) return status;
     pl_config *smaller = pl_config_copy(config);
     if (!smaller) return pl_fail(err, PL_E_NOMEM, "no memory to plan for less at once");
+    int sequences = 0, tokens = 0;
     for (int n = pl_config_sequences(config) / 2; several && status == PL_E_BUDGET && n >= 1; n /= 2)
-        status = compile_with(smaller, several, n, o, result, plan, err);
-    for (int n = o->quick ? LAST_TOKENS : FIRST_TOKENS; chunk && status == PL_E_BUDGET && n >= LAST_TOKENS; n /= 2) {
-        status = compile_with(smaller, chunk, n, o, result, plan, err);
-        if (status == PL_OK) (*plan)->chunk = (uint32_t)n;
-    }
+        status = compile_with(smaller, several, sequences = n, o, result, plan, err);
+    for (int n = o->quick ? LAST_TOKENS : FIRST_TOKENS; chunk && status == PL_E_BUDGET && n >= LAST_TOKENS; n /= 2)
+        status = compile_with(smaller, chunk, tokens = n, o, result, plan, err);
+    if (status == PL_OK) (*plan)->sequences = (uint32_t)sequences, (*plan)->chunk = (uint32_t)tokens;
     pl_config_destroy(smaller);
     return status;
 }

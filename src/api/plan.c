@@ -220,6 +220,7 @@ uint64_t pl_plan_batch(const pl_plan *p) { return p->batch; }
 uint64_t pl_plan_micro_batch(const pl_plan *p) { return p->batch ? (uint64_t)p->graph->region[train_of(p)].batch : 0; }
 
 uint32_t pl_plan_lowered_chunk(const pl_plan *p) { return p->chunk; }
+uint32_t pl_plan_lowered_sequences(const pl_plan *p) { return p->sequences; }
 
 uint64_t pl_plan_accumulation(const pl_plan *p)
 {

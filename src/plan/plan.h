@@ -81,7 +81,8 @@ struct pl_plan {
     pl_advice *advice;   /* on that work; not a part of the text. NULL: none was asked for */
     uint64_t context,
         context_most; /* of a pretrained model: its length, and the most it was made for; likewise. 0: none */
-    uint32_t chunk; /* so few items are read at once for a budget to suffice; likewise. 0: as many as the config says */
+    /* so few items are read, and texts written, at once for a budget to suffice; likewise. 0: as the config says */
+    uint32_t chunk, sequences;
     pl_contexts *contexts; /* of a pretrained model; not a part of the text. NULL: they were not looked at */
 };
 

@@ -180,10 +180,11 @@ def test_plan():
     write_prompts(["x", "the cat"] * 5)
     more = [folder, "--prompts", "prompts.jsonl", "--sequence", "4096"]
     budget = str(one + 4 * cache)
-    refused(3, "the smallest plan needs", "generate", *more, "--batch", "8", "--budget", budget)
+    refused(3, "the smallest plan needs.*it fits with --batch [45]: [0-9.]+ MB charged$", "generate", *more, "--batch", "8", "--budget", budget)
     refused(3, "the smallest plan needs", "generate", *more, "--budget", str(one // 2))
     out, err = run("generate", *more, "--tokens", "5", "--temperature", "0", "--budget", budget, "--json", "--ledger")
     check("As planned, to the byte." in err and len(out.splitlines()) == 10, err)
+    check("4 texts are written at a time to fit the budget (--batch)" in err, err)
     check([json.loads(line)["text"] for line in out.splitlines()] ==
           [text["text"] for text in texts_of(*more, "--tokens", "5", "--temperature", "0", "--batch", "8")], out)
 
