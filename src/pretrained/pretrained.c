@@ -104,16 +104,7 @@ pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FIL
     return is_there ? check_download(name, path, err) : not_there(name, hub, err);
 }
 
-/* ---- files and sources ---- */
-
-pl_status pl_pretrained_add_file(pl_pretrained *p, const char *path, pl_error *err)
-{
-    if (pl_grow(&p->files, &p->file_room, p->file_count, sizeof *p->files))
-        return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it", path);
-    PL_TRY(pl_model_file_open(&p->files[p->file_count], path, err));
-    p->file_count++;
-    return PL_OK;
-}
+/* ---- sources ---- */
 
 pl_source *pl_pretrained_add_source(pl_pretrained *p, const char *name, pl_error *err)
 {
@@ -161,7 +152,10 @@ static pl_status add_gguf_sources(pl_pretrained *p, pl_error *err)
 
 static pl_status open_gguf(pl_pretrained *p, pl_error *err)
 {
-    PL_TRY(pl_pretrained_add_file(p, p->path, err));
+    p->files = pl_alloc(1, sizeof *p->files);
+    if (!p->files) return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it", p->path);
+    PL_TRY(pl_model_file_open(p->files, p->path, err));
+    p->file_count = 1;
     PL_TRY(pl_gguf_open(p->files, &p->gguf, err));
     PL_TRY(pl_gguf_model_read(p->gguf, p->files, &p->family, &p->model, &p->defaults, err));
     PL_TRY(add_gguf_sources(p, err));
