@@ -70,13 +70,12 @@ static pl_status not_there(const char *name, const char *hub, pl_error *err)
 {
     if (!is_hub_name(name)) return pl_fail(err, PL_E_CONFIG, "%s: there is no such file or folder", name);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: there is no such file or folder, and %s%s; if a model of Hugging Face's hub is meant, fetch "
-                   "config.json, generation_config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja "
-                   "(where it is there) and model.safetensors (or model.safetensors.index.json and all files that it "
-                   "names) from https://huggingface.co/%.200s/tree/main into one folder, and give the path of that "
-                   "folder",
-                   name, hub ? "no download of such a model in " : "no cache of downloads is known", hub ? hub : "",
-                   name);
+                   "%s: there is no such file or folder, and no download of such a model %s%s; if a model of Hugging "
+                   "Face's hub is meant, fetch config.json, model.safetensors (or model.safetensors.index.json and all "
+                   "files that it names) and, where they are there, generation_config.json, tokenizer.json, "
+                   "tokenizer_config.json and chat_template.jinja from https://huggingface.co/%.200s/tree/main into "
+                   "one folder, and give the path of that folder",
+                   name, hub ? "in " : "is known", hub ? hub : "", name);
 }
 
 static pl_status check_download(const char *name, const char *path, pl_error *err)
