@@ -40,21 +40,6 @@ static pl_status refuse_old_tokenizer(pl_pretrained *p, pl_error *err)
 
 /* ---- tensors ---- */
 
-static pl_encoding encoding_of(pl_st_dtype type)
-{
-    switch (type) {
-    case PL_ST_F32:
-    case PL_ST_F64:
-        return PL_ENCODING_F32;
-    case PL_ST_F16:
-        return PL_ENCODING_F16;
-    case PL_ST_BF16:
-        return PL_ENCODING_BF16;
-    default:
-        return PL_ENCODING_COUNT;
-    }
-}
-
 static pl_status add_tensor(pl_pretrained *p, const pl_st_tensor *t, uint32_t file, pl_error *err)
 {
     pl_source *s = pl_pretrained_add_source(p, t->name, err);
@@ -63,7 +48,7 @@ static pl_status add_tensor(pl_pretrained *p, const pl_st_tensor *t, uint32_t fi
     if (t->rank == 1) s->rows = 1, s->columns = t->shape[0];
     if (t->rank == 2) s->rows = t->shape[0], s->columns = t->shape[1];
     s->type = pl_st_dtype_name(t->dtype);
-    s->encoding = encoding_of(t->dtype);
+    s->encoding = pl_st_dtype_encoding(t->dtype);
     s->is_f64 = t->dtype == PL_ST_F64;
     return PL_OK;
 }

@@ -244,3 +244,44 @@ const char *pl_pretrained_file_path(const pl_pretrained *p, size_t index) { retu
 const char *pl_pretrained_path(const pl_pretrained *p, pl_pretrained_part part) { return p->parts[part]; }
 const pl_gguf *pl_pretrained_gguf(const pl_pretrained *p) { return p->gguf; }
 const pl_pretrained_defaults *pl_pretrained_generation(const pl_pretrained *p) { return &p->defaults; }
+
+/* ---- reading ---- */
+
+pl_status pl_pretrained_read_rows(const pl_pretrained *p, const pl_pretrained_tensor *t, const pl_pretrained_rows *rows,
+                                  pl_encoding to, void *into, void *staging, size_t staging_bytes, pl_error *err)
+{
+    const pl_taken *how = &p->taken[t - p->tensors];
+    const pl_tensor_source from = {.file = &p->files[t->file],
+                                   .name = how->source->name,
+                                   .offset = how->source->offset,
+                                   .encoding = t->encoding,
+                                   .is_f64 = how->source->is_f64,
+                                   .adds_one = t->only_f32 && !rows->is_stored,
+                                   .columns = (int64_t)how->source->columns,
+                                   .first = how->first + rows->first,
+                                   .pair_heads = how->pair_heads * rows->count / t->rows,
+                                   .is_vector = how->is_vector,
+                                   .is_transposed = how->is_transposed};
+    const pl_tensor_place place = {.rows = rows->count, .columns = t->columns, .encoding = to, .data = into};
+    PL_TRY(pl_model_file_check(from.file, err));
+    PL_TRY(pl_tensor_read(&from, &place, staging, staging_bytes, err));
+    return pl_model_file_check(from.file, err);
+}
+
+pl_status pl_pretrained_read(const pl_pretrained *p, const pl_pretrained_tensor *t, pl_encoding to, void *into,
+                             void *staging, size_t staging_bytes, pl_error *err)
+{
+    const pl_pretrained_rows all = {.count = t->rows};
+    return pl_pretrained_read_rows(p, t, &all, to, into, staging, staging_bytes, err);
+}
+
+int64_t pl_pretrained_row_unit(const pl_pretrained *p, const pl_pretrained_tensor *t)
+{
+    const pl_taken *how = &p->taken[t - p->tensors];
+    return how->is_vector ? t->rows : how->pair_heads ? t->rows / how->pair_heads : 1;
+}
+
+bool pl_pretrained_is_as_stored(const pl_pretrained *p, const pl_pretrained_tensor *t)
+{
+    return !p->taken[t - p->tensors].source->is_f64;
+}

@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/narrow.h"
 #include "base/checksum.h"
-#include "store/model_file.h"
+#include "store/read_tensor.h"
 
 typedef enum pl_st_dtype {
     PL_ST_BOOL,
@@ -84,6 +84,7 @@ const char *pl_st_dtype_name(pl_st_dtype);          /* "F32" */
 uint32_t pl_st_dtype_bytes(pl_st_dtype);            /* of one element */
 int pl_st_dtype_parse(const char *, pl_st_dtype *); /* 0 on success */
 int pl_st_dtype_real(pl_st_dtype, pl_real *);       /* 0 where it is one of these */
+pl_encoding pl_st_dtype_encoding(pl_st_dtype);      /* f64: that of f32; PL_ENCODING_COUNT: whole numbers, and others */
 
 /* Bytes of a tensor; -1 when there are more than a file can hold. */
 int pl_st_tensor_bytes(pl_st_dtype, uint32_t rank, const uint64_t *shape, uint64_t *bytes);
@@ -165,6 +166,9 @@ pl_status pl_safetensors_match_all(const pl_safetensors *, const pl_st_list *, p
 /* Reads the tensor of that name, dtype and shape into entry->data, unless it is optional and missing. The page cache it
  * fills is dropped again. */
 pl_status pl_safetensors_read(const pl_safetensors *, const pl_st_entry *, pl_error *);
+
+/* How a tensor of numbers lies in a file that is one. */
+pl_tensor_source pl_safetensors_source(const pl_safetensors *, const pl_st_tensor *);
 
 /* Bytes of one file from `at` on, for who reads it from its first to its last. `last`: nobody reads it after that; what
  * is a window behind is dropped from the page cache. */

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -369,29 +368,25 @@ pl_status pl_safetensors_match_all(const pl_safetensors *s, const pl_st_list *li
     return PL_OK;
 }
 
-/* Through a small buffer, rounded or widened. */
+pl_tensor_source pl_safetensors_source(const pl_safetensors *s, const pl_st_tensor *t)
+{
+    return (pl_tensor_source){.file = &s->file,
+                              .name = t->name,
+                              .offset = t->offset,
+                              .encoding = pl_st_dtype_encoding(t->dtype),
+                              .is_f64 = t->dtype == PL_ST_F64};
+}
+
+/* Rounded or widened. */
 static pl_status read_as(const pl_safetensors *s, const pl_st_tensor *t, const pl_st_entry *e, pl_error *err)
 {
-    enum { PIECE_BYTES = 16 << 10 };
-    _Alignas(8) char buffer[PIECE_BYTES];
-    pl_real from = PL_REAL_F32, as = PL_REAL_F32;
-    (void)pl_st_dtype_real(t->dtype, &from), (void)pl_st_dtype_real(e->dtype, &as);
-    const uint64_t one = pl_st_dtype_bytes(t->dtype);
-    for (uint64_t at = 0, n; at < t->bytes; at += n) {
-        n = t->bytes - at < PIECE_BYTES ? t->bytes - at : PIECE_BYTES;
-        PL_TRY(pl_safetensors_stream(s, t->offset + at, buffer, n, true, err));
-        for (uint64_t i = 0; i < n / one; i++) {
-            const float x = pl_real_get(from, buffer, (int64_t)i);
-            pl_real_put(as, e->data, (int64_t)(at / one + i), x);
-            if (isfinite(x) && !isfinite(pl_real_get(as, e->data, (int64_t)(at / one + i))))
-                return pl_fail(err, PL_E_DATA,
-                               "%s: tensor \"%.200s\", number %" PRIu64
-                               " is %g, which is too large for %s; take another "
-                               "precision",
-                               s->file.path, t->name, at / one + i, (double)x, pl_st_dtype_name(e->dtype));
-        }
-    }
-    return PL_OK;
+    _Alignas(8) char staging[16 << 10];
+    const pl_tensor_source from = pl_safetensors_source(s, t);
+    const pl_tensor_place to = {.rows = 1,
+                                .columns = (int64_t)(t->bytes / pl_st_dtype_bytes(t->dtype)),
+                                .encoding = pl_st_dtype_encoding(e->dtype),
+                                .data = e->data};
+    return pl_tensor_read(&from, &to, staging, sizeof staging, err);
 }
 
 pl_status pl_safetensors_read(const pl_safetensors *s, const pl_st_entry *e, pl_error *err)

@@ -367,6 +367,7 @@ pl_status pl_weights_check(const pl_safetensors *s, const pl_weights_part *part,
 
 typedef struct loading {
     source from;
+    const pl_safetensors *file; /* one of its files */
     const pl_st_list *to;
 } loading;
 
@@ -375,23 +376,21 @@ static pl_status put_numbers(void *context, const pl_st_tensor *t, uint64_t firs
 {
     const loading *l = context;
     const pl_st_entry *to = is_read(&l->from, t->name) ? entry_of(&l->from, l->to, t->name) : NULL;
-    pl_real from = PL_REAL_F32, as = PL_REAL_F32;
-    (void)err;
     if (!to) return PL_OK;
-    if (to->dtype == PL_ST_U8) return (void)memcpy((char *)to->data + first, piece, count), PL_OK;
-    (void)pl_st_dtype_real(t->dtype, &from), (void)pl_st_dtype_real(to->dtype, &as);
-    for (uint64_t i = 0; i < count; i++)
-        pl_real_put(as, to->data, (int64_t)(first + i), pl_real_get(from, piece, (int64_t)i));
-    return PL_OK;
+    char *place = (char *)to->data + first * pl_st_dtype_bytes(to->dtype);
+    if (to->dtype == PL_ST_U8) return (void)memcpy(place, piece, count), PL_OK;
+    const pl_tensor_source from = pl_safetensors_source(l->file, t);
+    return pl_tensor_convert(&from, piece, (int64_t)count, pl_st_dtype_encoding(to->dtype), place, err);
 }
 
 pl_status pl_weights_load(const pl_safetensors *s, const pl_weights_part *part, const pl_st_list *list,
                           uint64_t checksum, pl_error *err)
 {
     uint64_t found = 0, one;
-    loading l = {source_of(s, part), list};
+    loading l = {.from = source_of(s, part), .to = list};
     for (size_t i = 0; i < pl_safetensors_file_count(s); i++) {
-        PL_TRY(go_through(pl_safetensors_file(s, i), true, put_numbers, &l, &one, err));
+        l.file = pl_safetensors_file(s, i);
+        PL_TRY(go_through(l.file, true, put_numbers, &l, &one, err));
         found = join(i, found, one);
     }
     if (found == checksum) return PL_OK;
