@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "config/schema.h"
 #include "pretrained/pretrained.h"
-#include "store/safetensors.h"
 #include "systems/infer.h"
 #include "systems/system.h"
 
@@ -93,13 +92,8 @@ pl_status pl_model_find(const char *name, const char *hub, char *path, size_t ro
 
 pl_status pl_weights_find(const char *name, const char *hub, char *path, size_t room, pl_error *err)
 {
-    char folder[PL_FILE_PATH_MAX], found[PL_FILE_PATH_MAX];
-    pl_file_kind kind;
-    pl_error ignored;
-    if (pl_pretrained_find(name, hub, folder, &ignored) != PL_OK) return copy_path(name, path, room, err);
-    PL_TRY(pl_file_find_kind(folder, &kind, err));
-    if (kind != PL_FILE_FOLDER) return copy_path(name, path, room, err);
-    PL_TRY(pl_safetensors_locate(folder, "AutoModel", found, err));
+    char found[PL_FILE_PATH_MAX];
+    PL_TRY(pl_pretrained_find_weights(name, hub, found, err));
     return copy_path(found, path, room, err);
 }
 

@@ -8,6 +8,7 @@
 
 #include "pretrained/gguf_model.h"
 #include "pretrained/model_impl.h"
+#include "store/safetensors.h"
 
 /* ---- names ---- */
 
@@ -91,16 +92,30 @@ static pl_status check_download(const char *name, const char *path, pl_error *er
                    name, path);
 }
 
+static pl_status copy_path(const char *name, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    if ((size_t)snprintf(path, PL_FILE_PATH_MAX, "%s", name) < PL_FILE_PATH_MAX) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", name);
+}
+
 pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     bool is_there;
     PL_TRY(pl_file_look(name, &is_there, err));
-    if (is_there) {
-        if ((size_t)snprintf(path, PL_FILE_PATH_MAX, "%s", name) < PL_FILE_PATH_MAX) return PL_OK;
-        return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", name);
-    }
+    if (is_there) return copy_path(name, path, err);
     if (hub && is_hub_name(name)) PL_TRY(find_download(name, hub, path, &is_there, err));
     return is_there ? check_download(name, path, err) : not_there(name, hub, err);
+}
+
+pl_status pl_pretrained_find_weights(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    pl_file_kind kind;
+    bool is_download = false;
+    PL_TRY(pl_file_find_kind(name, &kind, err));
+    if (kind == PL_FILE_NONE && hub && is_hub_name(name)) PL_TRY(find_download(name, hub, folder, &is_download, err));
+    if (!is_download && kind != PL_FILE_FOLDER) return copy_path(name, path, err);
+    return pl_safetensors_locate(is_download ? folder : name, "AutoModel", path, err);
 }
 
 /* ---- sources ---- */

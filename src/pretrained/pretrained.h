@@ -27,6 +27,11 @@ typedef struct pl_pretrained pl_pretrained;
  * NULL: there is none). PL_E_CONFIG: a sentence that says which files to fetch, and from where. */
 pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *);
 
+/* Likewise what to open (store/safetensors.h) where a config takes weights: of a folder or a download its
+ * model.safetensors, or the index of several files; else the name itself, also where nothing is there. PL_E_DATA,
+ * PL_E_UNSUPPORTED: the folder has no weights that are read here. */
+pl_status pl_pretrained_find_weights(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *);
+
 /* A folder, or a .gguf file. PL_E_UNSUPPORTED names everything that the model needs and Plimsoll lacks; PL_E_DATA: the
  * files are damaged or do not fit each other. What this takes of the heap is the same each time: a plan rehearses it
  * (pl_alloc_set_meter, pl_json_count). */
