@@ -77,12 +77,24 @@ pl_status pl_text_copy(const char *path, int descriptor, pl_error *err)
     return status;
 }
 
+static pl_status copy_path(const char *found, char *path, size_t room, pl_error *err)
+{
+    if ((size_t)snprintf(path, room, "%s", found) < room) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", found);
+}
+
 pl_status pl_model_find(const char *name, const char *hub, char *path, size_t room, pl_error *err)
 {
     char found[PL_FILE_PATH_MAX];
     PL_TRY(pl_pretrained_find(name, hub, found, err));
-    if ((size_t)snprintf(path, room, "%s", found) < room) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", found);
+    return copy_path(found, path, room, err);
+}
+
+pl_status pl_weights_find(const char *name, const char *hub, char *path, size_t room, pl_error *err)
+{
+    char found[PL_FILE_PATH_MAX];
+    PL_TRY(pl_pretrained_find_weights(name, hub, found, err));
+    return copy_path(found, path, room, err);
 }
 
 /* A file name may be any bytes, a YAML text may not: a kept config that cannot be read back would lose the run. */

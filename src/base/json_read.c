@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/locale.h"
 
 static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
@@ -224,4 +225,22 @@ pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **ro
     status = read_once(fit, bytes, flags, root, why);
     pl_free(fit);
     return status;
+}
+
+pl_status pl_json_read_file(const char *path, uint64_t limit, json_t **root, pl_error *err)
+{
+    char *text;
+    size_t bytes;
+    json_error_t why;
+    *root = NULL;
+    PL_TRY(pl_file_read_text(path, limit, &text, &bytes, err));
+    pl_status status = pl_json_read(text, bytes, JSON_REJECT_DUPLICATES, root, &why);
+    pl_free(text);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s: no memory to read it", path);
+    if (status != PL_OK)
+        return pl_fail(err, status, "%s:%d:%d: is not valid JSON: %s", path, why.line, why.column, why.text);
+    if (json_is_object(*root)) return PL_OK;
+    json_decref(*root);
+    *root = NULL;
+    return pl_fail(err, PL_E_DATA, "%s: is not a JSON object", path);
 }

@@ -10,7 +10,7 @@
 
 #include "base/encoding.h"
 #include "base/error.h"
-#include "pretrained/model_file.h"
+#include "store/model_file.h"
 
 enum {
     PL_GGUF_RANK_MAX = 4,

@@ -18,24 +18,6 @@ typedef struct reading {
     pl_problems problems;
 } reading;
 
-pl_status pl_hf_json_read(const char *path, uint64_t limit, json_t **root, pl_error *err)
-{
-    char *text;
-    size_t bytes;
-    json_error_t why;
-    *root = NULL;
-    PL_TRY(pl_file_read_text(path, limit, &text, &bytes, err));
-    pl_status status = pl_json_read(text, bytes, JSON_REJECT_DUPLICATES, root, &why);
-    pl_free(text);
-    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s: no memory to read it", path);
-    if (status != PL_OK)
-        return pl_fail(err, status, "%s:%d:%d: is not valid JSON: %s", path, why.line, why.column, why.text);
-    if (json_is_object(*root)) return PL_OK;
-    json_decref(*root);
-    *root = NULL;
-    return pl_fail(err, PL_E_DATA, "%s: is not a JSON object", path);
-}
-
 /* ---- values ---- */
 
 /* NULL where it is missing or null; an array of equal numbers, one for each layer, is that number. */
@@ -381,7 +363,7 @@ pl_status pl_hf_config_read(const char *path, const pl_lm_family **family, pl_ca
                             pl_error *err)
 {
     json_t *root;
-    PL_TRY(pl_hf_json_read(path, CONFIG_BYTES_MAX, &root, err));
+    PL_TRY(pl_json_read_file(path, CONFIG_BYTES_MAX, &root, err));
     reading r = {.config = root, .m = m};
     const pl_status status = read_config(&r, path, root, err);
     *family = r.family;
@@ -402,7 +384,7 @@ pl_status pl_hf_generation_read(const char *path, pl_pretrained_defaults *d, pl_
 {
     json_t *root;
     double top_k = 0;
-    PL_TRY(pl_hf_json_read(path, CONFIG_BYTES_MAX, &root, err));
+    PL_TRY(pl_json_read_file(path, CONFIG_BYTES_MAX, &root, err));
     read_tokens(root, d);
     read_sampling(root, "temperature", &d->has_temperature, &d->temperature);
     read_sampling(root, "top_p", &d->has_top_p, &d->top_p);

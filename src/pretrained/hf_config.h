@@ -2,13 +2,8 @@
 #ifndef PL_PRETRAINED_HF_CONFIG_H
 #define PL_PRETRAINED_HF_CONFIG_H
 
-#include <jansson.h>
-
 #include "pretrained/families.h"
 #include "pretrained/pretrained.h"
-
-/* The object in a file of at most `limit` bytes; keys that are there twice are refused. */
-pl_status pl_hf_json_read(const char *path, uint64_t limit, json_t **, pl_error *);
 
 pl_status pl_hf_config_read(const char *path, const pl_lm_family **, pl_causal_lm *, pl_pretrained_defaults *,
                             pl_error *);

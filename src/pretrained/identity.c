@@ -7,7 +7,7 @@
 #include "base/checksum.h"
 #include "pretrained/model_impl.h"
 
-enum { PAGE = PL_PRETRAINED_STAGING_MIN };
+enum { PAGE = PL_TENSOR_STAGING_MIN };
 
 typedef struct identifying {
     const pl_pretrained *model;

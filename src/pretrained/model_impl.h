@@ -43,7 +43,6 @@ struct pl_pretrained {
     size_t tensor_count, tensor_room, taken_room;
 };
 
-pl_status pl_pretrained_add_file(pl_pretrained *, const char *path, pl_error *);
 pl_source *pl_pretrained_add_source(pl_pretrained *, const char *name, pl_error *); /* NULL: no memory */
 void pl_pretrained_sort_sources(pl_pretrained *);
 pl_source *pl_pretrained_find_source(const pl_pretrained *, const char *name); /* NULL: there is none */

@@ -8,6 +8,7 @@
 
 #include "pretrained/gguf_model.h"
 #include "pretrained/model_impl.h"
+#include "store/safetensors.h"
 
 /* ---- names ---- */
 
@@ -70,13 +71,12 @@ static pl_status not_there(const char *name, const char *hub, pl_error *err)
 {
     if (!is_hub_name(name)) return pl_fail(err, PL_E_CONFIG, "%s: there is no such file or folder", name);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: there is no such file or folder, and %s%s; if a model of Hugging Face's hub is meant, fetch "
-                   "config.json, generation_config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja "
-                   "(where it is there) and model.safetensors (or model.safetensors.index.json and all files that it "
-                   "names) from https://huggingface.co/%.200s/tree/main into one folder, and give the path of that "
-                   "folder",
-                   name, hub ? "no download of such a model in " : "no cache of downloads is known", hub ? hub : "",
-                   name);
+                   "%s: there is no such file or folder, and no download of such a model %s%s; if a model of Hugging "
+                   "Face's hub is meant, fetch config.json, model.safetensors (or model.safetensors.index.json and all "
+                   "files that it names) and, where they are there, generation_config.json, tokenizer.json, "
+                   "tokenizer_config.json and chat_template.jinja from https://huggingface.co/%.200s/tree/main into "
+                   "one folder, and give the path of that folder",
+                   name, hub ? "in " : "is known", hub ? hub : "", name);
 }
 
 static pl_status check_download(const char *name, const char *path, pl_error *err)
@@ -92,28 +92,33 @@ static pl_status check_download(const char *name, const char *path, pl_error *er
                    name, path);
 }
 
+static pl_status copy_path(const char *name, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    if ((size_t)snprintf(path, PL_FILE_PATH_MAX, "%s", name) < PL_FILE_PATH_MAX) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", name);
+}
+
 pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     bool is_there;
     PL_TRY(pl_file_look(name, &is_there, err));
-    if (is_there) {
-        if ((size_t)snprintf(path, PL_FILE_PATH_MAX, "%s", name) < PL_FILE_PATH_MAX) return PL_OK;
-        return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", name);
-    }
+    if (is_there) return copy_path(name, path, err);
     if (hub && is_hub_name(name)) PL_TRY(find_download(name, hub, path, &is_there, err));
     return is_there ? check_download(name, path, err) : not_there(name, hub, err);
 }
 
-/* ---- files and sources ---- */
-
-pl_status pl_pretrained_add_file(pl_pretrained *p, const char *path, pl_error *err)
+pl_status pl_pretrained_find_weights(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
-    if (pl_grow(&p->files, &p->file_room, p->file_count, sizeof *p->files))
-        return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it", path);
-    PL_TRY(pl_model_file_open(&p->files[p->file_count], path, err));
-    p->file_count++;
-    return PL_OK;
+    char folder[PL_FILE_PATH_MAX];
+    pl_file_kind kind;
+    bool is_download = false;
+    PL_TRY(pl_file_find_kind(name, &kind, err));
+    if (kind == PL_FILE_NONE && hub && is_hub_name(name)) PL_TRY(find_download(name, hub, folder, &is_download, err));
+    if (!is_download && kind != PL_FILE_FOLDER) return copy_path(name, path, err);
+    return pl_safetensors_locate(is_download ? folder : name, "AutoModel", path, err);
 }
+
+/* ---- sources ---- */
 
 pl_source *pl_pretrained_add_source(pl_pretrained *p, const char *name, pl_error *err)
 {
@@ -161,7 +166,10 @@ static pl_status add_gguf_sources(pl_pretrained *p, pl_error *err)
 
 static pl_status open_gguf(pl_pretrained *p, pl_error *err)
 {
-    PL_TRY(pl_pretrained_add_file(p, p->path, err));
+    p->files = pl_alloc(1, sizeof *p->files);
+    if (!p->files) return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it", p->path);
+    PL_TRY(pl_model_file_open(p->files, p->path, err));
+    p->file_count = 1;
     PL_TRY(pl_gguf_open(p->files, &p->gguf, err));
     PL_TRY(pl_gguf_model_read(p->gguf, p->files, &p->family, &p->model, &p->defaults, err));
     PL_TRY(add_gguf_sources(p, err));
@@ -251,3 +259,44 @@ const char *pl_pretrained_file_path(const pl_pretrained *p, size_t index) { retu
 const char *pl_pretrained_path(const pl_pretrained *p, pl_pretrained_part part) { return p->parts[part]; }
 const pl_gguf *pl_pretrained_gguf(const pl_pretrained *p) { return p->gguf; }
 const pl_pretrained_defaults *pl_pretrained_generation(const pl_pretrained *p) { return &p->defaults; }
+
+/* ---- reading ---- */
+
+pl_status pl_pretrained_read_rows(const pl_pretrained *p, const pl_pretrained_tensor *t, const pl_pretrained_rows *rows,
+                                  pl_encoding to, void *into, void *staging, size_t staging_bytes, pl_error *err)
+{
+    const pl_taken *how = &p->taken[t - p->tensors];
+    const pl_tensor_source from = {.file = &p->files[t->file],
+                                   .name = how->source->name,
+                                   .offset = how->source->offset,
+                                   .encoding = t->encoding,
+                                   .is_f64 = how->source->is_f64,
+                                   .adds_one = t->only_f32 && !rows->is_stored,
+                                   .columns = (int64_t)how->source->columns,
+                                   .first = how->first + rows->first,
+                                   .pair_heads = how->pair_heads * rows->count / t->rows,
+                                   .is_vector = how->is_vector,
+                                   .is_transposed = how->is_transposed};
+    const pl_tensor_place place = {.rows = rows->count, .columns = t->columns, .encoding = to, .data = into};
+    PL_TRY(pl_model_file_check(from.file, err));
+    PL_TRY(pl_tensor_read(&from, &place, staging, staging_bytes, err));
+    return pl_model_file_check(from.file, err);
+}
+
+pl_status pl_pretrained_read(const pl_pretrained *p, const pl_pretrained_tensor *t, pl_encoding to, void *into,
+                             void *staging, size_t staging_bytes, pl_error *err)
+{
+    const pl_pretrained_rows all = {.count = t->rows};
+    return pl_pretrained_read_rows(p, t, &all, to, into, staging, staging_bytes, err);
+}
+
+int64_t pl_pretrained_row_unit(const pl_pretrained *p, const pl_pretrained_tensor *t)
+{
+    const pl_taken *how = &p->taken[t - p->tensors];
+    return how->is_vector ? t->rows : how->pair_heads ? t->rows / how->pair_heads : 1;
+}
+
+bool pl_pretrained_is_as_stored(const pl_pretrained *p, const pl_pretrained_tensor *t)
+{
+    return !p->taken[t - p->tensors].source->is_f64;
+}

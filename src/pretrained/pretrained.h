@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pretrained/gguf.h"
+#include "store/read_tensor.h"
 
 typedef struct pl_pretrained pl_pretrained;
 
@@ -25,6 +26,11 @@ typedef struct pl_pretrained pl_pretrained;
  * "Qwen/Qwen2.5-0.5B", its newest download in `hub`, the cache of Hugging Face's libraries ("~/.cache/huggingface/hub";
  * NULL: there is none). PL_E_CONFIG: a sentence that says which files to fetch, and from where. */
 pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *);
+
+/* Likewise what to open (store/safetensors.h) where a config takes weights: of a folder or a download its
+ * model.safetensors, or the index of several files; else the name itself, also where nothing is there. PL_E_DATA,
+ * PL_E_UNSUPPORTED: the folder has no weights that are read here. */
+pl_status pl_pretrained_find_weights(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *);
 
 /* A folder, or a .gguf file. PL_E_UNSUPPORTED names everything that the model needs and Plimsoll lacks; PL_E_DATA: the
  * files are damaged or do not fit each other. What this takes of the heap is the same each time: a plan rehearses it
@@ -58,11 +64,9 @@ pl_encoding pl_pretrained_fit(pl_encoding wanted, int64_t columns, bool is_vocab
 size_t pl_pretrained_file_count(const pl_pretrained *);
 const char *pl_pretrained_file_path(const pl_pretrained *, size_t index);
 
-enum { PL_PRETRAINED_STAGING_MIN = 4096 }; /* a megabyte reads faster */
-
 /* The whole tensor into `into`, rows × columns in `to`: blocks are copied where that is how they are stored; otherwise
- * numbers are widened to f32, and rounded once to `to`. `staging` has at least PL_PRETRAINED_STAGING_MIN bytes; both
- * are aligned as a float is.
+ * numbers are widened to f32, and rounded once to `to`. `staging` has at least PL_TENSOR_STAGING_MIN bytes (a
+ * megabyte reads faster); both are aligned as a float is.
  * PL_E_DATA: the file is another one than was opened, a block has a scale that is not finite, or a number is too large
  * for `to`. Asks for no memory; several threads may read, each with its own staging. */
 pl_status pl_pretrained_read(const pl_pretrained *, const pl_pretrained_tensor *, pl_encoding to, void *into,

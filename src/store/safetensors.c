@@ -39,6 +39,21 @@ int pl_st_dtype_real(pl_st_dtype dtype, pl_real *real)
     return 0;
 }
 
+pl_encoding pl_st_dtype_encoding(pl_st_dtype dtype)
+{
+    switch (dtype) {
+    case PL_ST_F32:
+    case PL_ST_F64:
+        return PL_ENCODING_F32;
+    case PL_ST_F16:
+        return PL_ENCODING_F16;
+    case PL_ST_BF16:
+        return PL_ENCODING_BF16;
+    default:
+        return PL_ENCODING_COUNT;
+    }
+}
+
 /* A zero anywhere makes the tensor empty, whatever the other sizes multiply to. */
 int pl_st_tensor_bytes(pl_st_dtype dtype, uint32_t rank, const uint64_t *shape, uint64_t *bytes)
 {

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/narrow.h"
 #include "base/checksum.h"
+#include "store/read_tensor.h"
 
 typedef enum pl_st_dtype {
     PL_ST_BOOL,
@@ -83,6 +84,7 @@ const char *pl_st_dtype_name(pl_st_dtype);          /* "F32" */
 uint32_t pl_st_dtype_bytes(pl_st_dtype);            /* of one element */
 int pl_st_dtype_parse(const char *, pl_st_dtype *); /* 0 on success */
 int pl_st_dtype_real(pl_st_dtype, pl_real *);       /* 0 where it is one of these */
+pl_encoding pl_st_dtype_encoding(pl_st_dtype);      /* f64: that of f32; PL_ENCODING_COUNT: whole numbers, and others */
 
 /* Bytes of a tensor; -1 when there are more than a file can hold. */
 int pl_st_tensor_bytes(pl_st_dtype, uint32_t rank, const uint64_t *shape, uint64_t *bytes);
@@ -130,7 +132,8 @@ typedef struct pl_st_tensor {
 } pl_st_tensor;
 
 /* Reads and checks the header; the file stays open for pl_safetensors_read until destroy. PL_E_DATA when it is damaged.
- */
+ * A path that ends in .json is an index of several files in its folder (model.safetensors.index.json), which have all
+ * that it names, and nothing else: their tensors are those of one model, whose metadata nobody has. */
 pl_status pl_safetensors_open(const char *path, pl_safetensors **, pl_error *);
 
 /* The same for a header in memory (the first `bytes` bytes of a file of file_bytes): for tests and fuzzing. `name`
@@ -142,9 +145,16 @@ void pl_safetensors_destroy(pl_safetensors *); /* NULL is fine */
 const char *pl_safetensors_path(const pl_safetensors *);
 uint64_t pl_safetensors_data_at(const pl_safetensors *); /* where the data begin: the header's end */
 size_t pl_safetensors_count(const pl_safetensors *);
-const pl_st_tensor *pl_safetensors_at(const pl_safetensors *, size_t index);       /* in the order of the data */
+/* In the order of the data; of an index by name. */
+const pl_st_tensor *pl_safetensors_at(const pl_safetensors *, size_t index);
 const pl_st_tensor *pl_safetensors_find(const pl_safetensors *, const char *name); /* NULL when it has none */
 const char *pl_safetensors_metadata(const pl_safetensors *, const char *key);      /* NULL when it has none */
+
+/* Its files, each by itself: one, or those of an index by name. */
+size_t pl_safetensors_file_count(const pl_safetensors *);
+const pl_safetensors *pl_safetensors_file(const pl_safetensors *, size_t index);
+/* The open file, for the caller to read and close: nothing can be read through the header any more. */
+void pl_safetensors_give_file(pl_safetensors *, size_t index, pl_model_file *to);
 
 /* Does the file hold this tensor with this dtype and shape? Otherwise PL_E_DATA with both shapes. */
 pl_status pl_safetensors_match(const pl_safetensors *, const pl_st_entry *, pl_error *);
@@ -157,8 +167,17 @@ pl_status pl_safetensors_match_all(const pl_safetensors *, const pl_st_list *, p
  * fills is dropped again. */
 pl_status pl_safetensors_read(const pl_safetensors *, const pl_st_entry *, pl_error *);
 
-/* Bytes of the file from `at` on, for who reads it from its first to its last. `last`: nobody reads it after that; what
+/* How a tensor of numbers lies in a file that is one. */
+pl_tensor_source pl_safetensors_source(const pl_safetensors *, const pl_st_tensor *);
+
+/* Bytes of one file from `at` on, for who reads it from its first to its last. `last`: nobody reads it after that; what
  * is a window behind is dropped from the page cache. */
 pl_status pl_safetensors_stream(const pl_safetensors *, uint64_t at, void *to, uint64_t bytes, bool last, pl_error *);
+
+/* ---- safetensors_index.c ---- */
+
+/* The path to open of a model's folder: its model.safetensors, or the index. PL_E_UNSUPPORTED: it has weights of
+ * Python only, and the sentence has the line that converts them with that class of transformers. PL_E_DATA: none. */
+pl_status pl_safetensors_locate(const char *folder, const char *python_class, char path[PL_FILE_PATH_MAX], pl_error *);
 
 #endif

@@ -217,6 +217,7 @@ static pl_status go_through(const pl_safetensors *s, bool last, take *taker, voi
 
 typedef struct checking {
     source from;
+    const pl_safetensors *file; /* one of its files */
     pl_real narrowest;
     pl_checksum data; /* of the tensors alone */
 } checking;
@@ -240,7 +241,7 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
         return pl_fail(err, PL_E_DATA,
                        "%s: tensor \"%.200s\", number %" PRIu64 " is %g; a finite one of at most %g either way was "
                        "expected, for the model holds weights in %s",
-                       pl_safetensors_path(c->from.file), t->name, first + i, x, limits[c->narrowest].largest,
+                       pl_safetensors_path(c->file), t->name, first + i, x, limits[c->narrowest].largest,
                        limits[c->narrowest].name);
     }
     return PL_OK;
@@ -330,23 +331,43 @@ static pl_status check_data(const pl_safetensors *s, uint64_t found, pl_error *e
     return other_data(s, text, says, err);
 }
 
+static pl_status check_one(checking *c, uint64_t *checksum, pl_error *err)
+{
+    const pl_safetensors *s = c->file;
+    const char *version;
+    PL_TRY(check_format(s, &version, err));
+    for (size_t i = 0; i < pl_safetensors_count(s); i++)
+        if (is_read(&c->from, pl_safetensors_at(s, i)->name)) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));
+    pl_checksum_init(&c->data);
+    if (version && *version != '1') PL_TRY(sum_header(s, &c->data, err));
+    PL_TRY(go_through(s, false, check_numbers, c, checksum, err));
+    return check_data(s, pl_checksum_value(&c->data), err);
+}
+
+/* The checksum of several files is that of theirs, one after the other. */
+static uint64_t join(size_t file, uint64_t before, uint64_t checksum)
+{
+    return file == 0 ? checksum : pl_checksum_of((uint64_t[]){before, checksum}, 2 * sizeof checksum);
+}
+
 pl_status pl_weights_check(const pl_safetensors *s, const pl_weights_part *part, pl_real narrowest, uint64_t *checksum,
                            pl_error *err)
 {
     checking c = {.from = source_of(s, part), .narrowest = narrowest};
-    const char *version;
-    PL_TRY(check_format(s, &version, err));
+    uint64_t one;
+    *checksum = 0;
     PL_TRY(check_found(&c.from, err));
-    for (size_t i = 0; i < pl_safetensors_count(s); i++)
-        if (is_read(&c.from, pl_safetensors_at(s, i)->name)) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));
-    pl_checksum_init(&c.data);
-    if (version && *version != '1') PL_TRY(sum_header(s, &c.data, err));
-    PL_TRY(go_through(s, false, check_numbers, &c, checksum, err));
-    return check_data(s, pl_checksum_value(&c.data), err);
+    for (size_t i = 0; i < pl_safetensors_file_count(s); i++) {
+        c.file = pl_safetensors_file(s, i);
+        PL_TRY(check_one(&c, &one, err));
+        *checksum = join(i, *checksum, one);
+    }
+    return PL_OK;
 }
 
 typedef struct loading {
     source from;
+    const pl_safetensors *file; /* one of its files */
     const pl_st_list *to;
 } loading;
 
@@ -355,22 +376,23 @@ static pl_status put_numbers(void *context, const pl_st_tensor *t, uint64_t firs
 {
     const loading *l = context;
     const pl_st_entry *to = is_read(&l->from, t->name) ? entry_of(&l->from, l->to, t->name) : NULL;
-    pl_real from = PL_REAL_F32, as = PL_REAL_F32;
-    (void)err;
     if (!to) return PL_OK;
-    if (to->dtype == PL_ST_U8) return (void)memcpy((char *)to->data + first, piece, count), PL_OK;
-    (void)pl_st_dtype_real(t->dtype, &from), (void)pl_st_dtype_real(to->dtype, &as);
-    for (uint64_t i = 0; i < count; i++)
-        pl_real_put(as, to->data, (int64_t)(first + i), pl_real_get(from, piece, (int64_t)i));
-    return PL_OK;
+    char *place = (char *)to->data + first * pl_st_dtype_bytes(to->dtype);
+    if (to->dtype == PL_ST_U8) return (void)memcpy(place, piece, count), PL_OK;
+    const pl_tensor_source from = pl_safetensors_source(l->file, t);
+    return pl_tensor_convert(&from, piece, (int64_t)count, pl_st_dtype_encoding(to->dtype), place, err);
 }
 
 pl_status pl_weights_load(const pl_safetensors *s, const pl_weights_part *part, const pl_st_list *list,
                           uint64_t checksum, pl_error *err)
 {
-    uint64_t found;
-    loading l = {source_of(s, part), list};
-    PL_TRY(go_through(s, true, put_numbers, &l, &found, err));
+    uint64_t found = 0, one;
+    loading l = {.from = source_of(s, part), .to = list};
+    for (size_t i = 0; i < pl_safetensors_file_count(s); i++) {
+        l.file = pl_safetensors_file(s, i);
+        PL_TRY(go_through(l.file, true, put_numbers, &l, &one, err));
+        found = join(i, found, one);
+    }
     if (found == checksum) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%s: was changed while this command began; start it again", pl_safetensors_path(s));
 }

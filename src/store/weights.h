@@ -1,7 +1,7 @@
-/* Weights made elsewhere, for a model to begin with: a safetensors file with the model's names and shapes, whose
- * numbers may be f32, bf16 or f16, whatever the model has; bytes are taken as they are. They pass through one small
- * buffer, in file order, into their places: nothing else of the file stays in memory, neither as a copy nor in the page
- * cache. */
+/* Weights made elsewhere, for a model to begin with: a safetensors file, or several with an index, with the model's
+ * names and shapes, whose numbers may be f32, bf16 or f16, whatever the model has; bytes are taken as they are. They
+ * pass through one small buffer, in file order, into their places: nothing else of the file stays in memory, neither as
+ * a copy nor in the page cache. */
 #ifndef PL_STORE_WEIGHTS_H
 #define PL_STORE_WEIGHTS_H
 
@@ -29,7 +29,7 @@ typedef struct pl_weights_part {
 pl_status pl_weights_match(const pl_safetensors *, const pl_weights_part *, const pl_st_list *, pl_error *);
 
 /* Reads it all: every number of the part must be finite, also as `narrowest`, and the tensors must match a checksum in
- * the metadata. *checksum is the xxh64 of the file. PL_E_DATA. */
+ * the metadata. *checksum is the xxh64 of the file, or made of those of several. PL_E_DATA. */
 pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_real narrowest, uint64_t *checksum,
                            pl_error *);
 

@@ -13,18 +13,35 @@
 typedef struct checked_weights {
     bool is_there;
     const pl_weights_part *part;
-    dev_t device;
-    ino_t inode;
-    off_t bytes;
-    struct timespec changed;
+    uint64_t stamp;
     pl_given_weights found;
 } checked_weights;
 
-static bool is_same(const checked_weights *w, const pl_weights_part *part, const struct stat *st)
+static bool add_stamp(const char *path, pl_checksum *sum)
 {
-    return w->is_there && w->part == part && w->device == st->st_dev && w->inode == st->st_ino &&
-           w->bytes == st->st_size && w->changed.tv_sec == st->st_ctim.tv_sec &&
-           w->changed.tv_nsec == st->st_ctim.tv_nsec;
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    const uint64_t of[] = {(uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_ctim.tv_sec,
+                           (uint64_t)st.st_ctim.tv_nsec};
+    pl_checksum_update(sum, of, sizeof of);
+    return true;
+}
+
+/* What changes with the file or, of an index, with one of its files. False: it cannot be seen. */
+static bool find_stamp(const char *path, uint64_t *stamp)
+{
+    pl_checksum sum;
+    pl_safetensors *index = NULL;
+    pl_checksum_init(&sum);
+    bool is_seen = add_stamp(path, &sum);
+    if (is_seen && pl_ends_with(path, ".json")) {
+        is_seen = pl_safetensors_open(path, &index, NULL) == PL_OK;
+        for (size_t i = 0; is_seen && i < pl_safetensors_file_count(index); i++)
+            is_seen = add_stamp(pl_safetensors_path(pl_safetensors_file(index, i)), &sum);
+        pl_safetensors_destroy(index);
+    }
+    *stamp = pl_checksum_value(&sum);
+    return is_seen;
 }
 
 static pl_status look_through(const char *path, const pl_weights_part *part, pl_real narrowest, pl_given_weights *found,
@@ -45,17 +62,11 @@ pl_status pl_given_weights_check(const char *path, const pl_weights_part *part, 
 {
     static _Thread_local checked_weights checked[PL_REAL_F16 + 1];
     checked_weights *known = &checked[narrowest];
-    struct stat st = {0};
-    const bool is_seen = stat(path, &st) == 0;
-    if (is_seen && is_same(known, part, &st)) return *found = known->found, PL_OK;
+    uint64_t stamp;
+    const bool is_seen = find_stamp(path, &stamp);
+    if (is_seen && known->is_there && known->part == part && known->stamp == stamp) return *found = known->found, PL_OK;
     const pl_status status = look_through(path, part, narrowest, found, err);
-    *known = (checked_weights){.is_there = is_seen && status == PL_OK,
-                               .part = part,
-                               .device = st.st_dev,
-                               .inode = st.st_ino,
-                               .bytes = st.st_size,
-                               .changed = st.st_ctim,
-                               .found = *found};
+    *known = (checked_weights){.is_there = is_seen && status == PL_OK, .part = part, .stamp = stamp, .found = *found};
     return status;
 }
 

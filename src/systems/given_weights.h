@@ -6,7 +6,7 @@
 #include "store/weights.h"
 
 typedef struct pl_given_weights {
-    uint64_t hash;         /* xxh64 of the file */
+    uint64_t hash;         /* pl_weights_check */
     uint64_t read, unread; /* tensors */
     uint64_t packed;       /* of those, weights in 8 bits (store/weights.h) */
 } pl_given_weights;

@@ -8,6 +8,7 @@
 #include "data/pages/cache.h"
 #include "data/pages/reading.h"
 #include "models/hybrid.h"
+#include "pretrained/pretrained.h"
 #include "store/checkpoint.h"
 #include "systems/capsules.h"
 #include "systems/drawn_rows.h"
@@ -73,8 +74,9 @@ static pl_status find_saved_hash(const pl_config *c, uint64_t *hash, pl_error *e
 static pl_status find_weights(const pl_config *c, pl_command command, pl_reading_setup *s, char said[SAID_BYTES],
                               pl_error *err)
 {
-    char where[PL_CONFIG_WHERE_BYTES];
+    char where[PL_CONFIG_WHERE_BYTES], path[PL_FILE_PATH_MAX];
     pl_given_weights given;
+    pl_error why;
     bool is_there;
     pl_str text = pl_str_fixed(said, SAID_BYTES);
     if (!c->vision_encoder.pretrained_weights[0] || command != PL_COMMAND_TRAIN) return PL_OK;
@@ -93,6 +95,7 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
             pl_str_printf(&text, "the frozen tower is the run's own: %.120s is not there any more", s->weights);
             return s->weights_said = said, s->weights = NULL, PL_OK;
         }
+        if (pl_pretrained_find(s->weights, NULL, path, &why) != PL_OK) return pl_fail(err, PL_E_DATA, "%s", why.text);
     }
     PL_TRY(pl_given_weights_check(s->weights, &tower, narrowest(c), &given, err));
     s->weights_hash = given.hash, s->weights_part = &tower, s->weights_said = said;

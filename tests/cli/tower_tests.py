@@ -9,7 +9,7 @@ import shutil
 import signal
 import struct
 
-from cli_tests import SEED, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, start
+from cli_tests import SEED, await_event, check, environment, finish, last_checkpoint, main, metrics, read, refused, run, start
 from encode_oracle import write_weights
 from hybrid_tests import header, write_hybrid
 from rollout_oracle import load_weights
@@ -94,6 +94,82 @@ def test_weights_of_a_file():
         for step in (1, 2):
             check(of_tower(f"out/checkpoints/step-0000000{step}/model.safetensors") == given, dtypes, "other weights in step", step)
     run("eval", "out")
+
+
+def write_shards(folder, made, count):
+    """As Hugging Face's libraries write several files."""
+    os.makedirs(folder)
+    names = [f"model-{k + 1:05}-of-{count:05}.safetensors" for k in range(count)]
+    for k, name in enumerate(names):
+        write_weights(f"{folder}/{name}", dict(list(made.items())[k::count]))
+    with open(f"{folder}/model.safetensors.index.json", "w") as file:
+        json.dump({"metadata": {"total_size": 1}, "weight_map": {name: names[i % count] for i, name in enumerate(made)}}, file)
+    return [f"{folder}/{name}" for name in names]
+
+
+def test_folders():
+    """A folder as it is downloaded, with one file or several, and its name on the hub give the bits of the file."""
+    made = draw_tower(("F32", "F16", "BF16"))
+    made["text_model.encoder.layers.0.mlp.fc1.weight"] = ("F16", [2, 3], [1] * 6)
+    write_weights("clip.safetensors", made)
+    os.makedirs("one"), shutil.copy("clip.safetensors", "one/model.safetensors")
+    write_shards("several", made, 3)
+    snapshot = "hub/models--org--clip-tiny/snapshots/12ab"
+    os.makedirs("hub/models--org--clip-tiny/refs"), shutil.copytree("several", snapshot)
+    with open("hub/models--org--clip-tiny/refs/main", "w") as file:
+        file.write("12ab")
+    env = environment(HF_HUB_CACHE=os.path.abspath("hub"))
+    for path, said in (("clip.safetensors", "clip.safetensors"), ("one", "one/model.safetensors"), ("several", "several/model.safetensors.index.json"),
+                       ("several/model.safetensors.index.json", "several/model.safetensors.index.json"), ("org/clip-tiny", "12ab/model.safetensors.index")):
+        config = write_hybrid(out="out", **sections(vision_encoder={"pretrained_weights": path}))
+        shutil.rmtree("out", ignore_errors=True)
+        out, err = run("plan", config, env=env)
+        out = " ".join((out + err).split())
+        check(said in out and f": {len(names())} tensors (1 more are of other parts" in out, path, out)
+        _, err = run("train", config, env=env)
+        check("As planned, to the byte." in err, path, err[-500:])
+        got = metrics("out"), [read(f"out/checkpoints/step-0000000{step}/model.safetensors") for step in (1, 2)]
+        first = got if path == "clip.safetensors" else first
+        check(got == first, path, "gives another run")
+    run("train", write_hybrid(out="out", **sections(vision_encoder={"pretrained_weights": "several"}, train={"steps": 3})), "--resume", "--quiet")
+    # a model of one's own in its folder
+    words = ["eval", "out", "--json", "--weights"]
+    folder = last_checkpoint("out")
+    check(run(*words, folder)[0] == run(*words, f"{folder}/model.safetensors")[0], "another evaluation")
+
+
+def test_bad_folders():
+    made, q = draw_tower(), "vision_model.encoder.layers.1.self_attn.q_proj.weight"
+    def config(path):
+        return write_hybrid(out="new", **sections(vision_encoder={"pretrained_weights": path}))
+    def bad(words, code=4):
+        for command in ("plan", "train"):
+            refused(code, words, command, config("clip"), env=environment(HF_HUB_CACHE=os.path.abspath("hub")))
+    os.makedirs("clip")
+    bad("clip: has neither model.safetensors nor model.safetensors.index.json")
+    with open("clip/pytorch_model.bin", "w") as file:
+        file.write("x")
+    bad(r"clip: has its weights as pytorch_model.bin only; .* transformers.AutoModel.from_pretrained\(FOLDER\)", code=1)
+    shutil.rmtree("clip")
+    bad("clip: there is no such file or folder, and no download of such a model is known; if a model of Hugging Face's hub is meant, fetch "
+        "config.json, model.safetensors .* from https://huggingface.co/clip/tree/main into one folder")
+    files = write_shards("clip", made, 3)
+    os.rename(files[1], "away")
+    bad("model-00002-of-00003.safetensors: cannot be opened")
+    shutil.copy(files[0], files[1])
+    bad('model.safetensors.index.json: tensor "vision_model.[a-z0-9_.]*" is in two of its files')
+    os.remove(files[1]), os.rename("away", files[1])
+    run("plan", config("clip"))
+    # a shard that another takes the place of
+    holder = next(k for k in range(3) if q in list(made)[k::3])
+    part = dict(list(made.items())[holder::3])
+    part[q] = ("F32", [WIDTH, WIDTH], [math.nan] + part[q][2][1:])
+    write_weights(files[holder], part)
+    bad(f'{os.path.basename(files[holder])}: tensor "{q}", number 0 is nan')
+    part.pop(q)
+    write_weights(files[holder], part)
+    bad(f'model.safetensors.index.json: tensor "{q}" is not in {os.path.basename(files[holder])}')
+    check(not os.path.exists("new/checkpoints"), "began a run")
 
 
 def read_tower(path, before):
@@ -354,7 +430,7 @@ def test_damaged_features():
 
 
 GROUPS = {"features": [test_another_program_makes_the_same_features, test_features_are_kept, test_features_that_are_not_finite, test_damaged_features],
-          "tower": [test_weights_of_a_file, test_a_seeded_tower_again, test_stored_in_16_bits, test_taken_by_leave, test_layers_are_thawed, test_goes_on_with_its_tower, test_bad_files]}
+          "tower": [test_weights_of_a_file, test_folders, test_bad_folders, test_a_seeded_tower_again, test_stored_in_16_bits, test_taken_by_leave, test_layers_are_thawed, test_goes_on_with_its_tower, test_bad_files]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -53,7 +53,7 @@ static void check_gguf(const pl_model_file *file)
 static void check_model(const char *path)
 {
     static float numbers[NUMBERS_MAX];
-    static unsigned char staging[PL_PRETRAINED_STAGING_MIN];
+    static unsigned char staging[PL_TENSOR_STAGING_MIN];
     pl_error err = {0};
     pl_pretrained *p;
     const pl_status status = pl_pretrained_open(path, &p, &err);

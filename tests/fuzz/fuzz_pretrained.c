@@ -43,7 +43,7 @@ static void write_weights(const uint8_t *header, size_t size)
 static void check_model(const pl_pretrained *p)
 {
     static float numbers[NUMBERS_MAX];
-    static unsigned char staging[PL_PRETRAINED_STAGING_MIN];
+    static unsigned char staging[PL_TENSOR_STAGING_MIN];
     for (size_t i = 0; i < pl_pretrained_tensor_count(p); i++) {
         const pl_pretrained_tensor *t = pl_pretrained_tensor_at(p, i);
         pl_error err = {0};

@@ -9,7 +9,7 @@
 #include "support/tiny_model.h"
 
 static _Alignas(64) float numbers[TINY_VOCAB * TINY_INNER];
-static unsigned char staging[PL_PRETRAINED_STAGING_MIN];
+static unsigned char staging[PL_TENSOR_STAGING_MIN];
 
 /* The path, for as long as the program runs. */
 static const char *keep(const char *path)

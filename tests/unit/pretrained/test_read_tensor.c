@@ -72,8 +72,8 @@ static double largest_error(const char *path, size_t room)
 static void test_numbers(void **state)
 {
     (void)state;
-    for (size_t room = PL_PRETRAINED_STAGING_MIN; room <= STAGING_BYTES; room += 30720) {
-        assert_true(largest_error(room == PL_PRETRAINED_STAGING_MIN ? new_folder("hf") : in_folder("hf"), room) == 0);
+    for (size_t room = PL_TENSOR_STAGING_MIN; room <= STAGING_BYTES; room += 30720) {
+        assert_true(largest_error(room == PL_TENSOR_STAGING_MIN ? new_folder("hf") : in_folder("hf"), room) == 0);
         assert_true(largest_error(new_gguf("f32.gguf", 0), room) == 0);
         assert_true(largest_error(new_gguf("f16.gguf", 1), room) == 0);
         assert_true(largest_error(new_gguf("q8_0.gguf", 8), room) < 1.0 / 200); /* half of 1/127 */
@@ -89,7 +89,7 @@ static void check_encoding(const pl_pretrained *p, pl_encoding to)
     read_as(p, t, PL_ENCODING_F32, STAGING_BYTES);
     for (int64_t row = 0; row < t->rows; row++)
         pl_encoding_narrow(to, (float *)into + row * t->columns, t->columns, again + row * row_bytes);
-    read_as(p, t, to, PL_PRETRAINED_STAGING_MIN);
+    read_as(p, t, to, PL_TENSOR_STAGING_MIN);
     assert_memory_equal(into, again, (size_t)(t->rows * row_bytes));
 }
 
@@ -115,7 +115,7 @@ static void test_blocks_are_copied(void **state)
         const pl_pretrained_tensor *t = pl_pretrained_tensor_find(p, names[i]);
         assert_int_equal(t->encoding, PL_ENCODING_Q8_0);
         assert_int_equal(t->bytes, t->rows * t->columns / 32 * 34);
-        read_as(p, t, PL_ENCODING_Q8_0, PL_PRETRAINED_STAGING_MIN);
+        read_as(p, t, PL_ENCODING_Q8_0, PL_TENSOR_STAGING_MIN);
         pl_encoding_widen(PL_ENCODING_Q8_0, into, t->rows * t->columns, (float *)again);
         read_as(p, t, PL_ENCODING_F32, STAGING_BYTES);
         assert_memory_equal(into, again, (size_t)(t->rows * t->columns) * 4);
@@ -136,7 +136,7 @@ static void test_wrong_calls(void **state)
 {
     pl_pretrained *p = opened(new_folder("wrong"));
     (void)state;
-    expect(p, "model.norm.weight", PL_ENCODING_F32, PL_PRETRAINED_STAGING_MIN - 1, PL_E_USAGE, "give at least 4096");
+    expect(p, "model.norm.weight", PL_ENCODING_F32, PL_TENSOR_STAGING_MIN - 1, PL_E_USAGE, "give at least 4096");
     expect(p, "lm_head.weight", PL_ENCODING_Q4_K, STAGING_BYTES, PL_E_USAGE, "not whole blocks of q4_k");
     pl_pretrained_close(p);
 }

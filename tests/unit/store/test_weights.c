@@ -109,6 +109,75 @@ static void test_a_changed_file_is_told(void **state)
     pl_safetensors_destroy(s);
 }
 
+static void write_shard(const char *name, int first, int end)
+{
+    const pl_st_list list = {.entries = entries + first, .count = (size_t)(end - first)};
+    pl_error err = {0};
+    assert_int_equal(pl_safetensors_write(&writer, in_folder("%s", name), &list, NULL, &err), PL_OK);
+}
+
+static void write_index(const char *text)
+{
+    pl_error err = {0};
+    assert_int_equal(pl_file_write_all(in_folder("i.json"), text, strlen(text), &err), PL_OK);
+}
+
+static void refused_index(const char *text, const char *sentence)
+{
+    pl_safetensors *s;
+    pl_error err = {0};
+    write_index(text);
+    assert_int_equal(pl_safetensors_open(in_folder("i.json"), &s, &err), PL_E_DATA);
+    assert_null(s);
+    if (!strstr(err.text, sentence)) fail_msg("\"%s\" does not say \"%s\"", err.text, sentence);
+}
+
+/* Several files and their index are one model; one of them that is replaced or written to after it was looked at is
+ * told, and so is an index that does not say what they hold. */
+static void test_several_files(void **state)
+{
+    static const char index[] = "{\"weight_map\": {\"a\": \"x\", \"d\": \"y\", \"b\": \"y\", \"c\": \"y\"}}";
+    static float place[ENTRIES][NUMBERS];
+    pl_st_entry to[ENTRIES];
+    const pl_st_list list = {.entries = to, .count = ENTRIES};
+    pl_error err = {0};
+    uint64_t checksum;
+    pl_safetensors *s;
+    (void)state;
+    draw_numbers();
+    write_shard("x", 0, 1), write_shard("y", 1, ENTRIES), write_index(index);
+    assert_int_equal(pl_safetensors_open(in_folder("i.json"), &s, &err), PL_OK);
+    assert_int_equal(pl_safetensors_count(s), ENTRIES);
+    assert_string_equal(pl_safetensors_at(s, 3)->name, "d");
+    assert_int_equal(pl_weights_check(s, NULL, PL_REAL_F16, &checksum, &err), PL_OK);
+    for (int k = 0; k < ENTRIES; k++) to[k] = entries[k], to[k].data = place[k];
+    pl_alloc_seal(1);
+    assert_int_equal(pl_weights_match(s, NULL, &list, &err), PL_OK);
+    assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_OK);
+    pl_alloc_seal(0);
+    for (int k = 0; k < ENTRIES; k++) assert_memory_equal(place[k], entries[k].data, entries[k].bytes);
+    halves[0]++, write_shard("y", 1, ENTRIES); /* another file of that name: the open one stays as it was */
+    assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_OK);
+    pl_safetensors_destroy(s);
+    assert_int_equal(pl_safetensors_open(in_folder("i.json"), &s, &err), PL_OK);
+    assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "i.json: was changed while this command began; start it again"));
+    halves[0]--;
+    assert_int_equal(truncate(in_folder("y"), 100), 0);
+    assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_E_DATA);
+    pl_safetensors_destroy(s);
+    write_shard("y", 1, ENTRIES);
+    refused_index("{\"weight_map\": {\"a\": \"x\", \"d\": \"i.json\"}}", "i.json: says that its header has");
+    refused_index("{\"weight_map\": {\"a\": \"x\", \"b\": \"z\"}}", "z: cannot be opened");
+    refused_index("{\"weight_map\": {\"a\": \"x\", \"b\": \"x\"}}", "tensor \"b\" is not in x");
+    refused_index("{\"weight_map\": {\"a\": \"x\", \"b\": \"y\"}}", "does not name tensor");
+    refused_index("{\"weight_map\": {\"a\": \"../x\"}}", "is not a name in this folder");
+    refused_index("{}", "has no object weight_map");
+    write_shard("y", 0, 1);
+    refused_index("{\"weight_map\": {\"a\": \"x\", \"b\": \"y\"}}", "tensor \"a\" is in two of its files");
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
 /* With a checksum of the tensors in its metadata: it is compared, whatever it says. */
 static pl_status check_against(const char *says, pl_error *err)
 {
@@ -319,6 +388,7 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_type_into_every_type),
         cmocka_unit_test(test_a_changed_file_is_told),
+        cmocka_unit_test(test_several_files),
         cmocka_unit_test(test_what_does_not_match),
         cmocka_unit_test(test_numbers_that_are_refused),
         cmocka_unit_test(test_a_part_of_the_model),

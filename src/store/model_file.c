@@ -1,4 +1,4 @@
-#include "pretrained/model_file.h"
+#include "store/model_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,7 @@ done:
 
 void pl_model_file_close(pl_model_file *f)
 {
-    if (f->path) close(f->fd);
+    if (f->path && f->fd >= 0) close(f->fd);
     pl_free(f->path);
     *f = (pl_model_file){0};
 }

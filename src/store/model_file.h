@@ -1,7 +1,7 @@
 /* A file of a model: held open, and known again. A model that is replaced or written to while it is read would be half
  * of one and half of another, so each read asks whether the file is still what was opened. */
-#ifndef PL_PRETRAINED_MODEL_FILE_H
-#define PL_PRETRAINED_MODEL_FILE_H
+#ifndef PL_STORE_MODEL_FILE_H
+#define PL_STORE_MODEL_FILE_H
 
 #include <stdint.h>
 #include <sys/types.h>
