@@ -126,7 +126,7 @@ static uint64_t little_endian(const unsigned char *from, size_t bytes)
 
 static pl_status take_number(pl_gguf_cursor *c, size_t bytes, uint64_t *x, pl_error *err)
 {
-    const unsigned char *from;
+    const unsigned char *from = NULL;
     PL_TRY(take(c, bytes, &from, err));
     *x = little_endian(from, bytes);
     return PL_OK;
@@ -445,7 +445,7 @@ static pl_status wrong_type(const pl_gguf *g, const pl_gguf_value *v, const char
 
 pl_status pl_gguf_next_string(pl_gguf_cursor *c, const char **text, size_t *bytes, pl_error *err)
 {
-    const unsigned char *from;
+    const unsigned char *from = NULL;
     uint64_t length;
     if (c->value->type != PL_GGUF_STRING) return wrong_type(c->file, c->value, "of strings", err);
     PL_TRY(take_number(c, 8, &length, err));
@@ -460,7 +460,7 @@ pl_status pl_gguf_next_string(pl_gguf_cursor *c, const char **text, size_t *byte
 
 pl_status pl_gguf_next_number(pl_gguf_cursor *c, double *x, pl_error *err)
 {
-    const unsigned char *from;
+    const unsigned char *from = NULL;
     if (c->value->type == PL_GGUF_STRING) return wrong_type(c->file, c->value, "of numbers", err);
     PL_TRY(take(c, type_bytes[c->value->type], &from, err));
     *x = number_of(c->value->type, from);
