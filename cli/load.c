@@ -132,24 +132,13 @@ pl_status pl_cli_find_model(const char *name, char path[PATH_MAX], pl_error *err
 /* A config may name its model and its weights so, too. */
 static pl_status find_sources(pl_config *config, pl_error *err)
 {
-    static const struct {
-        const char *section, *name, *key;
-    } keys[] = {{"model", "source", "model.source"},
-                {"run", "weights", "run.weights"},
-                {"encoder", "weights", "encoder.weights"},
-                {"vision_encoder", "pretrained_weights", "vision_encoder.pretrained_weights"}};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        char given[PATH_MAX], path[PATH_MAX], hub[PATH_MAX];
-        pl_status status = pl_cli_setting(config, keys[i].section, keys[i].name, given, sizeof given, err);
-        if (status == PL_OK && (!given[0] || strcmp(given, "none") == 0)) continue;
-        if (status == PL_OK)
-            status = i == 0 ? pl_cli_find_model(given, path, err)
-                            : pl_weights_find(given, find_hub(hub), path, sizeof path, err);
-        if (status == PL_OK && strcmp(given, path) != 0)
-            status = pl_config_set(config, keys[i].key, path, keys[i].key, err);
-        if (status != PL_OK) return status;
-    }
-    return PL_OK;
+    char source[PATH_MAX], path[PATH_MAX], hub[PATH_MAX];
+    pl_status status = pl_config_find_weights(config, find_hub(hub), err);
+    if (status == PL_OK) status = pl_cli_setting(config, "model", "source", source, sizeof source, err);
+    if (status != PL_OK || !source[0] || strcmp(source, "none") == 0) return status;
+    status = pl_cli_find_model(source, path, err);
+    if (status != PL_OK || strcmp(source, path) == 0) return status;
+    return pl_config_set(config, "model.source", path, "model.source", err);
 }
 
 /* A pretrained model's folder has config.json in place of a run's config.yaml. */

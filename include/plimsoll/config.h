@@ -27,10 +27,10 @@ PL_API pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
  * name such as "Qwen/Qwen2.5-0.5B", its newest download in `hub`, the cache of Hugging Face's libraries (NULL: there is
  * none). PL_E_CONFIG: there is neither; the sentence says which files to fetch. */
 PL_API PL_MUST_USE pl_status pl_model_find(const char *name, const char *hub, char *path, size_t room, pl_error *);
-/* The file that a name means where a config takes weights, into room bytes: of a folder its model.safetensors, or the
- * model.safetensors.index.json with which it has several; of a download of the hub likewise; else the name itself, also
- * where nothing is there: whoever needs the file says so. PL_E_DATA, PL_E_UNSUPPORTED: the folder has no such file. */
-PL_API PL_MUST_USE pl_status pl_weights_find(const char *name, const char *hub, char *path, size_t room, pl_error *);
+/* Keys that take weights may name a folder, which has model.safetensors or the model.safetensors.index.json of several
+ * files, or a download in `hub` likewise: they become that file's path. A name of nothing stays, and whoever needs the
+ * file says so. PL_E_DATA, PL_E_UNSUPPORTED: a folder has no such file. */
+PL_API PL_MUST_USE pl_status pl_config_find_weights(pl_config *, const char *hub, pl_error *);
 /* "section.key" as on the command line; origin is the name that errors give to the source of the value. */
 PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, const char *origin, pl_error *);
 /* Takes every option it knows out of argv; what remains, in order, is argv[0 … *argc). */

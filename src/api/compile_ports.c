@@ -25,14 +25,14 @@ static bool is_offered(const pl_graph *g, pl_id id, const pl_port *p)
 
 static bool meets(const pl_graph *g, const pl_node *load, const pl_source_layout *l)
 {
-    for (uint32_t k = 0; k < PL_NODE_OUT_MAX; k++)
+    for (uint32_t k = 0; k < PL_PORTS_MAX; k++)
         if (is_port(g, load->out[k]) && (k >= l->ports || !is_offered(g, load->out[k], &l->port[k]))) return false;
     return true;
 }
 
 static void print_taken(const pl_graph *g, const pl_node *load, pl_str *out)
 {
-    for (uint32_t k = 0; k < PL_NODE_OUT_MAX; k++) {
+    for (uint32_t k = 0; k < PL_PORTS_MAX; k++) {
         if (!is_port(g, load->out[k])) continue;
         const pl_value *v = &g->value[load->out[k]];
         pl_str_printf(out, "%s%s %s [B", out->bytes ? ", " : "", name_of(v), pl_dtype_name(v->dtype));

@@ -77,24 +77,25 @@ pl_status pl_text_copy(const char *path, int descriptor, pl_error *err)
     return status;
 }
 
-static pl_status copy_path(const char *found, char *path, size_t room, pl_error *err)
-{
-    if ((size_t)snprintf(path, room, "%s", found) < room) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", found);
-}
-
 pl_status pl_model_find(const char *name, const char *hub, char *path, size_t room, pl_error *err)
 {
     char found[PL_FILE_PATH_MAX];
     PL_TRY(pl_pretrained_find(name, hub, found, err));
-    return copy_path(found, path, room, err);
+    if ((size_t)snprintf(path, room, "%s", found) < room) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", found);
 }
 
-pl_status pl_weights_find(const char *name, const char *hub, char *path, size_t room, pl_error *err)
+pl_status pl_config_find_weights(pl_config *c, const char *hub, pl_error *err)
 {
-    char found[PL_FILE_PATH_MAX];
-    PL_TRY(pl_pretrained_find_weights(name, hub, found, err));
-    return copy_path(found, path, room, err);
+    char path[PL_FILE_PATH_MAX];
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (!(key->flags & (PL_CONFIG_FLAG_WEIGHTS | PL_CONFIG_FLAG_TENSORS)) || !pl_config_is_used(c, key)) continue;
+        const char *name = pl_config_path_at(c, key);
+        if (!name[0]) continue;
+        PL_TRY(pl_pretrained_find_weights(name, hub, path, err));
+        if (strcmp(name, path) != 0) PL_TRY(pl_config_set(c, key->path, path, key->path, err));
+    }
+    return PL_OK;
 }
 
 /* A file name may be any bytes, a YAML text may not: a kept config that cannot be read back would lose the run. */

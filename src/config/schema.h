@@ -47,6 +47,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_ENCODING = 1 << 25,
     PL_CONFIG_FLAG_CHUNK = 1 << 26,
     PL_CONFIG_FLAG_SEQUENCES = 1 << 27,
+    PL_CONFIG_FLAG_TENSORS = 1 << 28,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = number i), and, with `by`, only

@@ -137,7 +137,7 @@ static size_t symbols_piece(const text *t, size_t lead)
 
 static size_t llama3_piece(const text *t, size_t numbers)
 {
-    pl_char_class class, next;
+    pl_char_class class = PL_CHAR_OTHER, next;
     uint32_t c;
     int short_form = folded_contraction(t);
     if (short_form) return short_form == NEED_MORE ? 0 : (size_t)short_form;

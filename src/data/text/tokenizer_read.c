@@ -198,7 +198,7 @@ static pl_status count_vocab(reader *r)
     pl_json_scan s = scan_of(r, r->vocab);
     char text[RAW_TOKEN_MAX + 1];
     size_t bytes;
-    uint32_t id;
+    uint32_t id = 0;
     bool more;
     PL_TRY(pl_json_scan_enter(&s, '{', r->err));
     for (bool first = true;; first = false) {
@@ -241,7 +241,7 @@ static pl_status read_vocab(reader *r)
     pl_json_scan s = scan_of(r, r->vocab);
     char text[RAW_TOKEN_MAX + 1];
     size_t bytes;
-    uint32_t id;
+    uint32_t id = 0;
     bool more;
     PL_TRY(pl_json_scan_enter(&s, '{', r->err));
     for (bool first = true;; first = false) {
