@@ -253,7 +253,7 @@ static void say_lowered(const pl_plan *plan)
 {
     const uint32_t chunk = pl_plan_lowered_chunk(plan), texts = pl_plan_lowered_sequences(plan);
     if (texts)
-        pl_say("%" PRIu32 " text%s written at a time to fit the budget (--batch)\n", texts,
+        pl_say("at most %" PRIu32 " text%s written at a time to fit the budget (--batch)\n", texts,
                texts > 1 ? "s are" : " is");
     if (chunk) pl_say("tokens are read %" PRIu32 " at a time to fit the budget (--prefill_tokens)\n", chunk);
 }

@@ -92,8 +92,14 @@ pl_status pl_config_find_weights(pl_config *c, const char *hub, pl_error *err)
         if (!(key->flags & (PL_CONFIG_FLAG_WEIGHTS | PL_CONFIG_FLAG_TENSORS)) || !pl_config_is_used(c, key)) continue;
         const char *name = pl_config_path_at(c, key);
         if (!name[0]) continue;
-        PL_TRY(pl_pretrained_find_weights(name, hub, path, err));
-        if (strcmp(name, path) != 0) PL_TRY(pl_config_set(c, key->path, path, key->path, err));
+        pl_status status = pl_pretrained_find_weights(name, hub, path, err);
+        /* A saved run contains what a part of it began with: who needs the file says that it is missing. */
+        if (status != PL_OK && status != PL_E_NOMEM && key->flags & PL_CONFIG_FLAG_TENSORS) continue;
+        if (status != PL_OK) return status;
+        if (strcmp(name, path) == 0) continue;
+        const pl_config_origin origin = *pl_config_origin_at(c, key);
+        PL_TRY(pl_config_set(c, key->path, path, key->path, err));
+        *pl_config_origin_of(c, key) = origin;
     }
     return PL_OK;
 }

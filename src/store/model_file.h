@@ -1,5 +1,5 @@
 /* A file of a model: held open, and known again. A model that is replaced or written to while it is read would be half
- * of one and half of another, so each read asks whether the file is still what was opened. */
+ * of one and half of another, so who reads one asks before and after whether the file is still what was opened. */
 #ifndef PL_STORE_MODEL_FILE_H
 #define PL_STORE_MODEL_FILE_H
 

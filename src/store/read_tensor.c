@@ -95,9 +95,8 @@ static pl_status convert_some(const pl_tensor_source *s, const unsigned char *fr
     if (x != some) return PL_OK;
     pl_encoding_narrow(as, x, n, to);
     if (fits(as, x, n, to)) return PL_OK;
-    return pl_fail(err, PL_E_DATA,
-                   "%s: tensor %s holds a number that is not finite or too large for %s; take another precision",
-                   s->file->path, s->name, pl_encoding_name(as));
+    return pl_fail(err, PL_E_DATA, "%s: tensor %s holds a number that is not finite or too large for %s", s->file->path,
+                   s->name, pl_encoding_name(as));
 }
 
 pl_status pl_tensor_convert(const pl_tensor_source *s, const void *from, int64_t n, pl_encoding to, void *into,

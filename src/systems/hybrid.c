@@ -8,7 +8,6 @@
 #include "data/pages/cache.h"
 #include "data/pages/reading.h"
 #include "models/hybrid.h"
-#include "pretrained/pretrained.h"
 #include "store/checkpoint.h"
 #include "systems/capsules.h"
 #include "systems/drawn_rows.h"
@@ -69,15 +68,34 @@ static pl_status find_saved_hash(const pl_config *c, uint64_t *hash, pl_error *e
     return PL_OK;
 }
 
+/* Is there all that the name means: a file, or the files of a folder or an index? */
+static pl_status look_for_weights(const char *name, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_safetensors *index;
+    pl_file_kind kind;
+    PL_TRY(pl_file_find_kind(name, &kind, err));
+    if (kind == PL_FILE_FOLDER) return pl_safetensors_locate(name, "AutoModel", path, err);
+    if (kind == PL_FILE_NONE)
+        return pl_fail(err, PL_E_DATA,
+                       "%s: there is no such file or folder, and no download of a model of that name was found; fetch "
+                       "its model.safetensors (or model.safetensors.index.json and all files that it names) into a "
+                       "folder, and give the path of that folder",
+                       name);
+    if (!pl_ends_with(name, ".json")) return PL_OK;
+    PL_TRY(pl_safetensors_open(name, &index, err));
+    pl_safetensors_destroy(index);
+    return PL_OK;
+}
+
 /* A saved run contains its tower: only a new run needs the file; a resumed one, if the file is still there, compares it
  * with the one that the run began with. */
 static pl_status find_weights(const pl_config *c, pl_command command, pl_reading_setup *s, char said[SAID_BYTES],
                               pl_error *err)
 {
-    char where[PL_CONFIG_WHERE_BYTES], path[PL_FILE_PATH_MAX];
+    char where[PL_CONFIG_WHERE_BYTES];
     pl_given_weights given;
     pl_error why;
-    bool is_there;
     pl_str text = pl_str_fixed(said, SAID_BYTES);
     if (!c->vision_encoder.pretrained_weights[0] || command != PL_COMMAND_TRAIN) return PL_OK;
     s->weights = c->vision_encoder.pretrained_weights;
@@ -88,15 +106,15 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
                        "another one; leave one of the two out",
                        where);
     }
-    PL_TRY(pl_file_look(s->weights, &is_there, err));
-    if (!is_there) {
+    const pl_status status = look_for_weights(s->weights, &why);
+    if (status != PL_OK && status != PL_E_NOMEM) {
         PL_TRY(find_saved_hash(c, &s->weights_hash, err));
         if (s->weights_hash) {
             pl_str_printf(&text, "the frozen tower is the run's own: %.120s is not there any more", s->weights);
             return s->weights_said = said, s->weights = NULL, PL_OK;
         }
-        if (pl_pretrained_find(s->weights, NULL, path, &why) != PL_OK) return pl_fail(err, PL_E_DATA, "%s", why.text);
     }
+    if (status != PL_OK) return pl_fail(err, status, "%s", why.text);
     PL_TRY(pl_given_weights_check(s->weights, &tower, narrowest(c), &given, err));
     s->weights_hash = given.hash, s->weights_part = &tower, s->weights_said = said;
     pl_str_printf(&text, "the frozen tower is that of %.120s: %" PRIu64 " tensors", s->weights, given.read);

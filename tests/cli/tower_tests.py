@@ -132,6 +132,17 @@ def test_folders():
         first = got if path == "clip.safetensors" else first
         check(got == first, path, "gives another run")
     run("train", write_hybrid(out="out", **sections(vision_encoder={"pretrained_weights": "several"}, train={"steps": 3})), "--resume", "--quiet")
+    # the run contains its tower: the folder may be gone, or empty
+    os.remove("several/model-00002-of-00003.safetensors")
+    more = lambda steps: write_hybrid(out="out", **sections(vision_encoder={"pretrained_weights": "several"}, train={"steps": steps}))
+    run("train", more(4), "--resume", "--quiet")
+    shutil.rmtree("several"), os.makedirs("several")
+    run("train", more(5), "--resume", "--quiet")
+    run("eval", more(5), "--json")
+    # a folder is refused as its file is: where weights are not read, and with other words for them
+    for path in (last_checkpoint("out"), last_checkpoint("out") + "/model.safetensors"):
+        refused(2, "--set run.weights: this command does not read run.weights", "train", config, "--set", f"run.weights={path}")
+        refused(2, "--weights: this command does not read run.weights", "train", config, "--weights", path)
     # a model of one's own in its folder
     words = ["eval", "out", "--json", "--weights"]
     folder = last_checkpoint("out")
@@ -151,8 +162,7 @@ def test_bad_folders():
         file.write("x")
     bad(r"clip: has its weights as pytorch_model.bin only; .* transformers.AutoModel.from_pretrained\(FOLDER\)", code=1)
     shutil.rmtree("clip")
-    bad("clip: there is no such file or folder, and no download of such a model is known; if a model of Hugging Face's hub is meant, fetch "
-        "config.json, model.safetensors .* from https://huggingface.co/clip/tree/main into one folder")
+    bad("clip: there is no such file or folder, and no download of a model of that name was found; fetch its model.safetensors .* into a folder")
     files = write_shards("clip", made, 3)
     os.rename(files[1], "away")
     bad("model-00002-of-00003.safetensors: cannot be opened")

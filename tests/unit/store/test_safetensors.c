@@ -147,7 +147,7 @@ static void test_too_large_for_a_precision(void **state)
     assert_int_equal(pl_safetensors_write(&writer, in_folder("b"), &list, NULL, &err), PL_OK);
     assert_int_equal(pl_safetensors_open(in_folder("b"), &s, &err), PL_OK);
     assert_int_equal(pl_safetensors_read(s, &entry, &err), PL_E_DATA);
-    assert_says(err.text, "tensor w\"1 holds a number that is not finite or too large for f16; take another precision");
+    assert_says(err.text, "tensor w\"1 holds a number that is not finite or too large for f16");
     entry.dtype = PL_ST_BF16;
     assert_int_equal(pl_safetensors_read(s, &entry, &err), PL_OK);
     assert_int_equal(pl_safetensors_read(s, &count, &err), PL_E_DATA);
