@@ -227,7 +227,7 @@ static pl_status take_turns(comparison *c, pl_error *err)
         say(c, "each form, one by one and at once", text);
         status = take_turn(c, refused, err);
     }
-    for (int v = 0; v < pl_compare_count(c->of) && status == PL_OK; v++)
+    for (int v = 0; status == PL_OK && v < pl_compare_count(c->of); v++)
         if (pl_compare_runs(c->of, v) && !refused[v][0] && !refused[0][0])
             status = pl_compare_take_outputs(c->of, v, err);
     for (int v = 0; v < pl_compare_count(c->of); v++)
@@ -338,9 +338,9 @@ static pl_status compare(comparison *c, pl_error *err)
     if (status == PL_OK) status = make_form(c, 0, err);
     if (status == PL_OK) status = take_files(c, err);
     if (status == PL_OK) status = check_files(c, err);
-    for (int v = 1; v < pl_compare_count(c->of) && status == PL_OK; v++)
+    for (int v = 1; status == PL_OK && v < pl_compare_count(c->of); v++)
         if (pl_compare_runs(c->of, v)) status = make_form(c, v, err);
-    for (int v = 0; v < pl_compare_count(c->of) && status == PL_OK; v++) status = judge(c, v, err);
+    for (int v = 0; status == PL_OK && v < pl_compare_count(c->of); v++) status = judge(c, v, err);
     if (status == PL_OK) status = take_turns(c, err);
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
