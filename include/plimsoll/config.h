@@ -29,7 +29,8 @@ PL_API pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 PL_API PL_MUST_USE pl_status pl_model_find(const char *name, const char *hub, char *path, size_t room, pl_error *);
 /* Keys that take weights may name a folder, which has model.safetensors or the model.safetensors.index.json of several
  * files, or a download in `hub` likewise: they become that file's path. A name of nothing stays, and whoever needs the
- * file says so. PL_E_DATA, PL_E_UNSUPPORTED: a folder has no such file. */
+ * file says so; so does the folder of a part's weights, which a saved run does not need. PL_E_DATA, PL_E_UNSUPPORTED: a
+ * folder has no such file. */
 PL_API PL_MUST_USE pl_status pl_config_find_weights(pl_config *, const char *hub, pl_error *);
 /* "section.key" as on the command line; origin is the name that errors give to the source of the value. */
 PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, const char *origin, pl_error *);

@@ -150,7 +150,8 @@ const pl_st_tensor *pl_safetensors_at(const pl_safetensors *, size_t index);
 const pl_st_tensor *pl_safetensors_find(const pl_safetensors *, const char *name); /* NULL when it has none */
 const char *pl_safetensors_metadata(const pl_safetensors *, const char *key);      /* NULL when it has none */
 
-/* Its files, each by itself: one, or those of an index by name. */
+/* Its files, each by itself: one, or those of an index by name. What reads tensors or bytes below takes one of them
+ * and no index. */
 size_t pl_safetensors_file_count(const pl_safetensors *);
 const pl_safetensors *pl_safetensors_file(const pl_safetensors *, size_t index);
 /* The open file, for the caller to read and close: nothing can be read through the header any more. */
