@@ -10,8 +10,10 @@ pl_folder(kernels SOURCES ${kernel_ref_sources} MAY_INCLUDE base)
 # Kernels are worth -O3. Under a sanitizer that costs minutes of compiling and finds nothing more; the matrix of compilers
 # (tools/run-environments.sh) says itself. Never -O0: every vector that a function ever names would get a place in its
 # frame, 1.2 MB of them, which is more than the whole stack of a thread and steps over the guard page behind it.
+# Lines alone for the debugger: where every vector lies at every instruction takes as long to find as all the rest.
 set(PL_KERNEL_OPTIMIZATION "" CACHE STRING "Optimisation of the kernels (-Og, -O1 to -O3), if not the usual one")
 set(kernel_optimization -O3)
+set(kernel_debug $<$<CONFIG:RelWithDebInfo>:-g1>)
 if(PL_KERNEL_OPTIMIZATION)
   set(kernel_optimization ${PL_KERNEL_OPTIMIZATION})
 elseif(PL_SANITIZE OR PL_FUZZ)
@@ -37,7 +39,7 @@ function(pl_kernel_library name level sources options)
   target_link_libraries(pl_kernels PUBLIC pl_kernels_${name})
   set_target_properties(pl_kernels_${name} PROPERTIES PL_PLAIN ON)
   target_compile_definitions(pl_kernels_${name} PRIVATE PL_SUFFIX=${level} PL_LEVEL_${level}=1)
-  target_compile_options(pl_kernels_${name} PRIVATE ${kernel_optimization} -ffp-contract=fast ${options})
+  target_compile_options(pl_kernels_${name} PRIVATE ${kernel_optimization} ${kernel_debug} -ffp-contract=fast ${options})
   set_property(GLOBAL APPEND PROPERTY PL_FOLDER_TARGETS pl_kernels_${name})
 endfunction()
 
