@@ -122,10 +122,11 @@ static pl_status check_brought(const exporting *e, pl_error *err)
     return PL_OK;
 }
 
-/* What is stored in blocks or in 16 bits is f32 in the file. */
+/* Rows that are stored in blocks or in 16 bits are f32 in the file. */
 static void widen(pl_graph *g)
 {
-    for (size_t i = 0; i < g->value_count; i++) g->value[i].encoding = PL_ENCODING_F32;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (!pl_encoding_is_whole(g->value[i].encoding)) g->value[i].encoding = PL_ENCODING_F32;
 }
 
 static pl_status build(exporting *e, pl_error *err)

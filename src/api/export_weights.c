@@ -237,9 +237,9 @@ static pl_status make_first(const pl_config *c, const char *given, const pl_data
 /* ---- in 8 bits ---- */
 
 /* In place: the scales, which stand there already, then the matrix. */
-static void unpack(const pl_graph *g, const pl_linear_int8_args *a, pl_lower_weight *w, void *copy)
+static void unpack(const pl_shape *matrix, pl_lower_weight *w, void *copy)
 {
-    const int64_t rows = a->columns, width = pl_shape_last(&g->value[a->x].shape);
+    const int64_t rows = matrix->dim[0], width = matrix->dim[1];
     char *place = (char *)(uintptr_t)w->data;
     memcpy(copy, place, pl_int8_packed_bytes(rows, width));
     w->scale = (const float *)(void *)place;
@@ -257,8 +257,8 @@ pl_status pl_export_unpack(const pl_graph *g, pl_export_weights *w, pl_error *er
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->dead || n->op != PL_OP_LINEAR_INT8) continue;
-        pl_lower_weight *weight = &w->of[pl_value_root(g, n->linear_int8.weight)];
-        if (!weight->scale) unpack(g, &n->linear_int8, weight, copy);
+        const pl_id root = pl_value_root(g, n->linear_int8.weight);
+        if (!w->of[root].scale) unpack(&g->value[root].shape, &w->of[root], copy);
     }
     pl_free(copy);
     return PL_OK;

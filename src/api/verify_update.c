@@ -49,7 +49,7 @@ typedef struct rates {
 typedef struct update {
     const char *name; /* of the weight */
     uint64_t count;
-    pl_dtype state;
+    pl_dtype state; /* U8: in 8 bits */
     rates rates;
     pl_philox random;
     uint32_t step;
@@ -294,7 +294,7 @@ static void check_update(pl_verify_update *u, const pl_node *n)
     char stream[PL_VERIFY_NAME_BYTES];
     update a = {.name = w->name,
                 .count = pl_shape_elems(&w->shape),
-                .state = u->g->value[args->m].dtype,
+                .state = u->g->value[args->m].encoding ? PL_DTYPE_U8 : u->g->value[args->m].dtype,
                 .gradient = at(u, args->gradient),
                 .w = at(u, args->weight),
                 .m = at(u, args->m),

@@ -24,7 +24,7 @@ const pl_binding pl_binding_PACK_SIGNS = {bind_pack_signs, workspace_pack_signs,
 static void bind_linear_binary(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *x = &g->value[n->linear_binary.x].shape;
-    const int64_t k = pl_shape_last(x), columns = n->linear_binary.columns;
+    const int64_t k = pl_shape_last(x), columns = g->value[n->linear_binary.packed].shape.dim[0];
     call->u.linear_binary = (pl_binary_call){.m = pl_shape_rows(x),
                                              .n = columns,
                                              .k = k,

@@ -238,9 +238,9 @@ static void exec_uniform(const pl_call *c, pl_team team) { pl_uniform_exec(&c->u
 
 const pl_binding pl_binding_UNIFORM = {bind_uniform, NULL, exec_uniform};
 
-static pl_adamw_state state_of(pl_dtype moment)
+static pl_adamw_state state_of(const pl_value *moment)
 {
-    return moment == PL_DTYPE_U8 ? PL_ADAMW_8BIT : moment == PL_DTYPE_BF16 ? PL_ADAMW_BF16 : PL_ADAMW_F32;
+    return moment->encoding ? PL_ADAMW_8BIT : moment->dtype == PL_DTYPE_BF16 ? PL_ADAMW_BF16 : PL_ADAMW_F32;
 }
 
 _Static_assert(offsetof(pl_adamw_args, skipped) == offsetof(pl_adam_atan2_args, skipped) &&
@@ -262,7 +262,7 @@ static void bind_optimizer(const pl_graph *g, const pl_node *n, const pl_address
                                     .lr = pl_address_of(g, a, x->rate),
                                     .step = pl_address_of(g, a, x->step),
                                     .grad_scale = pl_address_of(g, a, x->scale),
-                                    .state = state_of(g->value[x->m].dtype),
+                                    .state = state_of(&g->value[x->m]),
                                     .skipped_steps = pl_address_of(g, a, x->skipped)};
 }
 

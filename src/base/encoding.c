@@ -7,8 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/binary.h"
+#include "base/block8.h"
 #include "base/bytes.h"
 #include "base/narrow.h"
+#include "base/quantize.h"
 
 enum { SHORT = 32, LONG = 256 }; /* numbers of a block */
 
@@ -216,7 +219,7 @@ static const struct {
     int numbers, bytes; /* of a block */
     void (*widen)(const uint8_t *, float *);
     void (*narrow)(const float *, uint8_t *);
-} encodings[PL_ENCODING_COUNT] = {
+} encodings[PL_ENCODING_END] = {
     [PL_ENCODING_F32] = {"f32", 1, 4, widen_f32, narrow_f32},
     [PL_ENCODING_BF16] = {"bf16", 1, 2, widen_bf16, narrow_bf16},
     [PL_ENCODING_F16] = {"f16", 1, 2, widen_f16, narrow_f16},
@@ -228,6 +231,11 @@ static const struct {
     [PL_ENCODING_Q4_K] = {"q4_k", LONG, 144, widen_q4_k, NULL},
     [PL_ENCODING_Q5_K] = {"q5_k", LONG, 176, widen_q5_k, NULL},
     [PL_ENCODING_Q6_K] = {"q6_k", LONG, 210, widen_q6_k, NULL},
+    [PL_ENCODING_COUNT] = {""},
+    [PL_ENCODING_INT8] = {"int8"},
+    [PL_ENCODING_SIGNS] = {"signs"},
+    [PL_ENCODING_SIGNED8] = {"signed8"},
+    [PL_ENCODING_ROOT8] = {"root8"},
 };
 
 const char *pl_encoding_name(pl_encoding e) { return encodings[e].name; }
@@ -237,9 +245,28 @@ bool pl_encoding_is_written(pl_encoding e) { return encodings[e].narrow != NULL;
 
 bool pl_encoding_parse(const char *name, pl_encoding *e)
 {
-    for (int i = 0; i < PL_ENCODING_COUNT; i++)
-        if (strcasecmp(name, encodings[i].name) == 0) return *e = (pl_encoding)i, true;
+    for (int i = 0; i < PL_ENCODING_END; i++)
+        if (i != PL_ENCODING_COUNT && strcasecmp(name, encodings[i].name) == 0) return *e = (pl_encoding)i, true;
     return false;
+}
+
+bool pl_encoding_is_whole(pl_encoding e) { return e > PL_ENCODING_COUNT; }
+
+/* Of fewer than 2^56 numbers: no sum here overflows. */
+static int64_t whole_bytes(pl_encoding e, int64_t rows, int64_t columns)
+{
+    if (e == PL_ENCODING_INT8) return (int64_t)pl_int8_packed_bytes(rows, columns);
+    if (e == PL_ENCODING_SIGNS) return (int64_t)pl_binary_packed_bytes(rows, columns);
+    return (int64_t)pl_block8_blocks((uint64_t)rows * (uint64_t)columns) * PL_BLOCK8_BYTES;
+}
+
+int64_t pl_encoding_bytes(pl_encoding e, int64_t rows, int64_t columns)
+{
+    int64_t numbers, bytes;
+    if (rows < 0 || columns < 0 || __builtin_mul_overflow(rows, columns, &numbers)) return -1;
+    if (pl_encoding_is_whole(e)) return (rows | columns | numbers) >> 56 ? -1 : whole_bytes(e, rows, columns);
+    const int64_t row = pl_encoding_row_bytes(e, columns);
+    return row < 0 || __builtin_mul_overflow(rows, row, &bytes) ? -1 : bytes;
 }
 
 int64_t pl_encoding_row_bytes(pl_encoding e, int64_t numbers)

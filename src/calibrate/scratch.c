@@ -119,7 +119,7 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
     const pl_value *v = &l->graph->value[id];
     void *at = s->base + pl_layout_offset(l, id, 0);
     uint64_t count = pl_shape_elems(&v->shape);
-    if (v->role == PL_ROLE_OPTIMIZER) {
+    if (v->role == PL_ROLE_OPTIMIZER || v->encoding) {
         fill_moments(s, at, pl_value_bytes(l->graph, id));
         return;
     }

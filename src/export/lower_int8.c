@@ -24,7 +24,8 @@ static const char *matrix_of(pl_lowering *l, const pl_node *n)
 {
     const pl_id id = pl_value_root(l->o.graph, n->linear_int8.weight);
     const pl_lower_weight *w = &l->o.weights[id];
-    const int64_t in = pl_shape_last(pl_lower_shape(l, n->linear_int8.x)), out = n->linear_int8.columns;
+    const pl_shape *matrix = &l->o.graph->value[id].shape;
+    const int64_t out = matrix->dim[0], in = matrix->dim[1];
     if (l->status != PL_OK) return "";
     if (l->name[id]) return l->name[id];
     if (!w->scale) return pl_lower_refuse(l, n, "its weights are nothing that is saved with a model"), "";

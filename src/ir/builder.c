@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,6 +164,7 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
                   .block = b->block,
                   .shape = out->shape,
                   .dtype = out->dtype,
+                  .encoding = out->encoding,
                   .role = PL_ROLE_TEMPORARY,
                   .program = pl_region_program(b->graph, b->region),
                   .producer = PL_NONE,
@@ -229,9 +231,10 @@ pl_status pl_fail_operand(const pl_graph *g, const pl_node *n, const pl_id *oper
     char shape[160] = "nothing";
     const pl_value *v = pl_value_at(g, *operand);
     if (v) pl_shape_text(&v->shape, shape, sizeof shape);
+    const char *stored = !v ? "" : v->encoding ? pl_encoding_name(v->encoding) : pl_dtype_name(v->dtype);
     return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %s is %s%s%s, expected %s", pl_op_name(n->op), n->scope,
-                   pl_position_name_of(pl_signature_of(n->op)->in, (int)(operand - n->in)).text,
-                   v ? pl_dtype_name(v->dtype) : "", v ? " " : "", shape, expected);
+                   pl_position_name_of(pl_signature_of(n->op)->in, (int)(operand - n->in)).text, stored, v ? " " : "",
+                   shape, expected);
 }
 
 pl_status pl_expect_operand(const pl_graph *g, const pl_node *n, const pl_id *operand, const pl_shape *shape,
@@ -279,7 +282,8 @@ static pl_status check_encoded(const pl_graph *g, const pl_node *n, int k, pl_er
 {
     const pl_signature *s = pl_signature_of(n->op);
     const pl_value *v = pl_value_at(g, n->in[k]);
-    if (!v || v->encoding == PL_ENCODING_F32 || pl_operand_has(s->in, k, PL_ENCODED)) return PL_OK;
+    if (!v || v->encoding == PL_ENCODING_F32) return PL_OK;
+    if (pl_operand_has(s->in, k, pl_encoding_is_whole(v->encoding) ? PL_WHOLE : PL_ENCODED)) return PL_OK;
     return pl_fail(err, PL_E_UNSUPPORTED,
                    "%s in %s: input %s, %s, is stored as %s, for which there is no kernel; keep "
                    "this weight plain",
@@ -338,10 +342,21 @@ pl_status pl_expect_rounded(const pl_graph *g, const pl_node *n, const pl_id *x,
     return pl_fail_operand(g, n, x, "plain, or in blocks of q8_0 where the weight is in blocks, too", err);
 }
 
+pl_status pl_expect_stored(const pl_graph *g, const pl_node *n, const pl_id *matrix, pl_encoding as, int64_t width,
+                           pl_error *err)
+{
+    char wanted[64];
+    const pl_value *v = &g->value[*matrix];
+    if (v->encoding == as && v->shape.rank == 2 && !v->shape.symbolic && pl_shape_last(&v->shape) == width)
+        return PL_OK;
+    snprintf(wanted, sizeof wanted, "a matrix of %" PRId64 " columns, stored as %s", width, pl_encoding_name(as));
+    return pl_fail_operand(g, n, matrix, wanted, err);
+}
+
 double pl_value_elems_f(const pl_value *v) { return v ? (double)pl_shape_elems(&v->shape) : 0; }
 double pl_value_bytes_f(const pl_value *v)
 {
     if (!v) return 0;
-    const double of_blocks = (double)pl_encoding_block_bytes(v->encoding) / (double)pl_encoding_block(v->encoding);
-    return pl_value_elems_f(v) * (v->encoding ? of_blocks : (double)pl_dtype_bytes(v->dtype));
+    if (v->encoding) return (double)pl_encoded_bytes(v->encoding, &v->shape);
+    return pl_value_elems_f(v) * (double)pl_dtype_bytes(v->dtype);
 }

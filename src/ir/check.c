@@ -38,12 +38,14 @@ static pl_status check_encoding(const checker *c, pl_id id)
 {
     const pl_value *v = &c->g->value[id];
     if (v->encoding == PL_ENCODING_F32) return PL_OK;
-    const bool lasts = v->role == PL_ROLE_WEIGHT && !v->frozen;
-    if ((unsigned)v->encoding >= PL_ENCODING_COUNT || lasts || v->dtype != PL_DTYPE_F32)
+    const bool whole = pl_encoding_is_whole(v->encoding), moment = v->role == PL_ROLE_OPTIMIZER;
+    if ((unsigned)v->encoding >= PL_ENCODING_END || v->encoding == PL_ENCODING_COUNT || v->dtype != PL_DTYPE_F32 ||
+        pl_value_is_trained(c->g, id))
         return fail_value(
             c, id, "only a frozen weight, state or what a node makes, of f32, can be encoded, and in a known way");
-    if (v->shape.rank < 2 || pl_shape_last(&v->shape) < 1 ||
-        pl_shape_last(&v->shape) % pl_encoding_block(v->encoding) != 0)
+    if (whole && v->shape.symbolic) return fail_value(c, id, "what is stored as a whole has a size that is known");
+    if ((v->shape.rank < 2 && !moment) || pl_shape_last(&v->shape) < 1 ||
+        pl_encoded_bytes(v->encoding, &v->shape) == UINT64_MAX)
         return fail_value(c, id, "only a matrix, or rows, are encoded, and a row is whole blocks");
     return PL_OK;
 }
@@ -63,7 +65,9 @@ static pl_status check_view(const checker *c, pl_id id)
     const pl_value *v = &c->g->value[id], *base = &c->g->value[v->view_of];
     uint64_t last = (uint64_t)v->view_offset;
     if (base->tile) return fail_value(c, id, "a view of a tile");
-    if (base->encoding != PL_ENCODING_F32) return fail_value(c, id, "a view of a weight that is encoded");
+    if (base->encoding &&
+        (v->encoding != base->encoding || !pl_shape_equal(&v->shape, &base->shape) || !pl_value_is_contiguous(v)))
+        return fail_value(c, id, "a view of a part of what is encoded");
     if (v->tile && (base->view_of != PL_NONE || base->update_of != PL_NONE || !pl_value_is_contiguous(v)))
         return fail_value(c, id, "a tile is a contiguous part of a value that owns its bytes");
     for (uint32_t i = 0; i < v->shape.rank; i++) {

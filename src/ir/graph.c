@@ -264,13 +264,18 @@ bool pl_value_is_trained(const pl_graph *g, pl_id id)
     return root->role == PL_ROLE_WEIGHT && root->program == PL_NONE && !root->frozen;
 }
 
+uint64_t pl_encoded_bytes(pl_encoding e, const pl_shape *shape)
+{
+    const int64_t bytes = pl_encoding_bytes(e, pl_shape_rows(shape), pl_shape_last(shape));
+    return bytes < 0 ? UINT64_MAX : (uint64_t)bytes;
+}
+
 uint64_t pl_value_bytes(const pl_graph *g, pl_id id)
 {
     uint64_t bytes;
     const pl_value *v = &g->value[id];
-    const uint64_t block = (uint64_t)pl_encoding_block(v->encoding);
-    const uint64_t one = v->encoding ? (uint64_t)pl_encoding_block_bytes(v->encoding) : pl_dtype_bytes(v->dtype);
-    return pl_size_mul(pl_shape_elems(&v->shape) / block, one, &bytes) ? UINT64_MAX : bytes;
+    if (v->encoding) return pl_encoded_bytes(v->encoding, &v->shape);
+    return pl_size_mul(pl_shape_elems(&v->shape), pl_dtype_bytes(v->dtype), &bytes) ? UINT64_MAX : bytes;
 }
 
 pl_id pl_region_program(const pl_graph *g, pl_id region)

@@ -29,8 +29,8 @@ typedef struct pl_value {
     uint32_t block;    /* which one of the model's repeated blocks, from 1; 0: none */
     pl_shape shape;
     pl_dtype dtype;
-    pl_encoding encoding; /* how a frozen weight's, or a cache's, numbers are stored, by rows; PL_ENCODING_F32: as its
-                           * dtype says. Shape and dtype (f32) are those of what products multiply with */
+    pl_encoding encoding; /* how its numbers are stored; PL_ENCODING_F32: as its dtype says. Shape and dtype (f32) are
+                           * those of what operators compute with */
     pl_role role;
     pl_id space;    /* index into graph->space */
     uint64_t place; /* in PL_SPACE_FILES: the byte at which it begins there; 0 in other spaces */
@@ -134,7 +134,8 @@ pl_id pl_value_root(const pl_graph *, pl_id value);
 int64_t pl_value_root_offset(const pl_graph *, pl_id value); /* elements: where its bytes begin within the root's */
 /* Is it, or what it is a view or version of, a weight that gets gradients? No copy of one in 16 bits is. */
 bool pl_value_is_trained(const pl_graph *, pl_id value);
-uint64_t pl_value_bytes(const pl_graph *, pl_id value); /* of its own shape, B counted as 1 while unbound */
+uint64_t pl_value_bytes(const pl_graph *, pl_id value);   /* of its own shape, B counted as 1 while unbound */
+uint64_t pl_encoded_bytes(pl_encoding, const pl_shape *); /* likewise; UINT64_MAX: no such shape is stored so */
 pl_id pl_region_program(const pl_graph *, pl_id region);
 /* PL_NONE when there is none. Looks at every value: for many names take ir/index.h. */
 pl_id pl_graph_find_value(const pl_graph *, const char *name);

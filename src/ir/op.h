@@ -176,6 +176,9 @@ pl_status pl_fail_operand(const pl_graph *, const pl_node *, const pl_id *operan
 /* If given, it has this shape. */
 /* What a product's other operand is in: rounded only where the weight is in blocks, too. */
 pl_status pl_expect_rounded(const pl_graph *, const pl_node *, const pl_id *x, const pl_value *weight, pl_error *);
+/* A matrix of that width, in that encoding. */
+pl_status pl_expect_stored(const pl_graph *, const pl_node *, const pl_id *matrix, pl_encoding, int64_t width,
+                           pl_error *);
 pl_status pl_expect_operand(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *,
                             const char *expected, pl_error *);
 /* A position, if given, is one for all sequences or one for each. */

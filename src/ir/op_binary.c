@@ -15,16 +15,6 @@
 #include "base/binary.h"
 #include "ir/op.h"
 
-static pl_status expect_packed(const pl_graph *g, const pl_node *n, const pl_id *packed, int64_t columns, int64_t width,
-                               pl_error *err)
-{
-    const pl_value *w = &g->value[*packed];
-    if (w->dtype != PL_DTYPE_U8 || w->shape.rank != 1 || w->shape.symbolic ||
-        (uint64_t)w->shape.dim[0] != pl_binary_packed_bytes(columns, width))
-        return pl_fail_operand(g, n, packed, "u8, as many bytes as packed signs have", err);
-    return PL_OK;
-}
-
 /* f32 [..., width] */
 static pl_status expect_rows(const pl_graph *g, const pl_node *n, const pl_id *rows, pl_error *err)
 {
@@ -48,13 +38,12 @@ static pl_shape with_last(pl_shape s, int64_t last)
     return s;
 }
 
-/* ---- pack_signs: weight f32 [N,K] → packed u8 [bytes] ---- */
+/* ---- pack_signs: weight f32 [N,K] → packed, the same as signs ---- */
 static pl_status shape_pack_signs(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_id *weight = &n->pack_signs.weight;
-    const pl_shape *w = &g->value[*weight].shape;
     PL_TRY(expect_matrix(g, n, weight, err));
-    *out = (pl_out){pl_shape_of(1, (int64_t)pl_binary_packed_bytes(w->dim[0], w->dim[1])), PL_DTYPE_U8};
+    *out = (pl_out){g->value[*weight].shape, PL_DTYPE_F32, PL_ENCODING_SIGNS};
     return PL_OK;
 }
 
@@ -66,21 +55,18 @@ static pl_cost cost_pack_signs(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PACK_SIGNS = {shape_pack_signs, NULL, cost_pack_signs};
 
-/* ---- linear_binary: x f32 [...,K], packed u8, bias [N], residual [...,N], latent [N,K] → y [...,N] ----
+/* ---- linear_binary: x f32 [...,K], packed [N,K] as signs, bias [N], residual [...,N], latent [N,K] → y [...,N] ----
  * The latent weight, if it is trained, is what the gradient is for; its numbers are not read. */
 static pl_status shape_linear_binary(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_linear_binary_args *a = &n->linear_binary;
-    const int64_t columns = a->columns;
-    if (columns < 1 || columns > INT32_MAX)
-        return pl_fail(err, PL_E_INTERNAL, "linear_binary in %s: %lld columns are none", n->scope, (long long)columns);
+    const pl_shape *x = &g->value[a->x].shape, *w = &g->value[a->packed].shape;
     PL_TRY(expect_rows(g, n, &a->x, err));
-    const pl_shape *x = &g->value[a->x].shape, y = with_last(*x, columns), bias = {.rank = 1, .dim = {columns}},
-                   w = {.rank = 2, .dim = {columns, pl_shape_last(x)}};
-    PL_TRY(expect_packed(g, n, &a->packed, columns, pl_shape_last(x), err));
+    PL_TRY(pl_expect_stored(g, n, &a->packed, PL_ENCODING_SIGNS, pl_shape_last(x), err));
+    const pl_shape y = with_last(*x, w->dim[0]), bias = {.rank = 1, .dim = {w->dim[0]}};
     PL_TRY(pl_expect_operand(g, n, &a->bias, &bias, "a number for each column", err));
     PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
-    PL_TRY(pl_expect_operand(g, n, &a->latent, &w, "[out, in]", err));
+    PL_TRY(pl_expect_operand(g, n, &a->latent, w, "the shape of its signs", err));
     *out = (pl_out){y, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -108,13 +94,13 @@ static pl_status gradient_linear_binary(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-static double product_flops(const pl_value *x, double columns) { return 2 * pl_value_elems_f(x) * columns; }
+static double product_flops(const pl_value *x, int64_t columns) { return 2 * pl_value_elems_f(x) * (double)columns; }
 
 static pl_cost cost_linear_binary(const pl_graph *g, const pl_node *n)
 {
     const pl_linear_binary_args *a = &n->linear_binary;
     const pl_value *x = &g->value[a->x];
-    const double flops = product_flops(x, (double)a->columns);
+    const double flops = product_flops(x, g->value[a->packed].shape.dim[0]);
     return (pl_cost){flops,
                      pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[a->packed]) + pl_value_bytes_f(&g->value[a->y]) +
                          pl_value_bytes_f(pl_value_at(g, a->residual)),
@@ -123,17 +109,16 @@ static pl_cost cost_linear_binary(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_LINEAR_BINARY = {shape_linear_binary, gradient_linear_binary, cost_linear_binary};
 
-/* ---- linear_binary_dx: dy f32 [...,N], packed u8, x f32 [...,K] → dx [...,K] ---- */
+/* ---- linear_binary_dx: dy f32 [...,N], packed [N,K] as signs, x f32 [...,K] → dx [...,K] ---- */
 static pl_status shape_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_linear_binary_dx_args *a = &n->linear_binary_dx;
     PL_TRY(expect_rows(g, n, &a->dy, err));
     PL_TRY(expect_rows(g, n, &a->x, err));
     const pl_shape *x = &g->value[a->x].shape;
-    const int64_t columns = pl_shape_last(&g->value[a->dy].shape);
-    const pl_shape dy = with_last(*x, columns);
+    PL_TRY(pl_expect_stored(g, n, &a->packed, PL_ENCODING_SIGNS, pl_shape_last(x), err));
+    const pl_shape dy = with_last(*x, g->value[a->packed].shape.dim[0]);
     PL_TRY(pl_expect_operand(g, n, &a->dy, &dy, "[..., out], a row for each of the input", err));
-    PL_TRY(expect_packed(g, n, &a->packed, columns, pl_shape_last(x), err));
     *out = (pl_out){*x, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -142,7 +127,7 @@ static pl_cost cost_dx(const pl_graph *g, const pl_node *n)
 {
     const pl_linear_binary_dx_args *a = &n->linear_binary_dx;
     const pl_value *dy = &g->value[a->dy], *x = &g->value[a->x];
-    return (pl_cost){product_flops(x, (double)pl_shape_last(&dy->shape)),
+    return (pl_cost){product_flops(x, pl_shape_last(&dy->shape)),
                      pl_value_bytes_f(dy) + 4 * pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[a->packed])};
 }
 
@@ -165,7 +150,7 @@ static pl_cost cost_dw(const pl_graph *g, const pl_node *n)
 {
     const pl_linear_binary_dw_args *a = &n->linear_binary_dw;
     const pl_value *dy = &g->value[a->dy], *x = &g->value[a->x], *sum = &g->value[a->dweight];
-    return (pl_cost){product_flops(x, (double)pl_shape_last(&dy->shape)),
+    return (pl_cost){product_flops(x, pl_shape_last(&dy->shape)),
                      pl_value_bytes_f(dy) + 2 * pl_value_bytes_f(x) + 2 * pl_value_bytes_f(sum)};
 }
 

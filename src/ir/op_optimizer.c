@@ -1,6 +1,5 @@
 /* The update: AdamW (Loshchilov & Hutter 2019), Adam-atan2 (Everett et al. 2024), averages of weights and clipping by
  * the global norm are nodes like any other. */
-#include "base/block8.h"
 #include "ir/op.h"
 
 /* ---- sum_squares: sum' = sum + Σ x² ---- */
@@ -44,21 +43,21 @@ const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale};
 
 /* ---- adamw, adam_atan2 ----
  * The step t of the formula does not count skipped steps: for moments that have seen nothing, it is the first. Both
- * moments are f32 or bf16 with the weight's shape, or u8 [blocks,260] (base/block8.h); the two smaller kinds are
- * rounded at random, by seed, stream and step. With a limit the new weight stays within ±limit. */
+ * moments have the weight's shape, and are f32, bf16, or in 8 bits (m as signed8, v as root8); the two smaller kinds
+ * are rounded at random, by seed, stream and step. With a limit the new weight stays within ±limit. */
 _Static_assert(offsetof(pl_adamw_args, skipped) == offsetof(pl_adam_atan2_args, skipped), "one rule reads both");
 
 static pl_status expect_moment(const pl_graph *g, const pl_node *n, const pl_id *which, pl_error *err)
 {
-    const pl_value *w = pl_value_at(g, n->adamw.weight), *moment = pl_value_at(g, *which);
-    const bool whole = moment->dtype == PL_DTYPE_F32 || moment->dtype == PL_DTYPE_BF16;
-    pl_shape blocks = pl_shape_of(2, (int64_t)pl_block8_blocks(pl_shape_elems(&w->shape)), (int64_t)PL_BLOCK8_BYTES);
-    if (moment->dtype != pl_value_at(g, n->adamw.m)->dtype)
-        return pl_fail_operand(g, n, which, "the dtype of the other moment", err);
-    if (!whole && moment->dtype != PL_DTYPE_U8) return pl_fail_operand(g, n, which, "f32, bf16 or u8", err);
-    return pl_expect_operand(g, n, which, whole ? &w->shape : &blocks,
-                             whole ? "the shape of the weight" : "a row of 260 for each 256 elements of the weight",
-                             err);
+    const pl_value *w = pl_value_at(g, n->adamw.weight), *m = pl_value_at(g, n->adamw.m),
+                   *moment = pl_value_at(g, *which);
+    const pl_encoding small = which == &n->adamw.m ? PL_ENCODING_SIGNED8 : PL_ENCODING_ROOT8;
+    const bool is_like = moment->dtype == m->dtype && (moment->encoding != 0) == (m->encoding != 0);
+    if (moment->dtype != PL_DTYPE_F32 && moment->dtype != PL_DTYPE_BF16)
+        return pl_fail_operand(g, n, which, "f32 or bf16", err);
+    if (!is_like || (moment->encoding && moment->encoding != small))
+        return pl_fail_operand(g, n, which, "stored like the other moment, in 8 bits m as signed8 and v as root8", err);
+    return pl_expect_operand(g, n, which, &w->shape, "the shape of the weight", err);
 }
 
 static pl_status shape_adamw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)

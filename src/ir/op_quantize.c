@@ -40,9 +40,9 @@ static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[],
 
 const pl_op_rule pl_rule_OBSERVE_SPREAD = {shape_spread, NULL, cost_observe};
 
-/* ---- linear_int8: x [...,K], weight u8 [packed bytes], range f32 [2], bias [N], residual [...,N] → y [...,N], act(y)
- * y = x Wᵀ in 8 bits, as backend/calls.h says: weight holds bytes that pl_int8_pack made from N rows; x is rounded to
- * the 256 numbers that span the range, or u8 and already rounded so. */
+/* ---- linear_int8: x [...,K], weight [N,K] as int8, range f32 [2], bias [N], residual [...,N] → y [...,N], act(y)
+ * y = x Wᵀ in 8 bits, as backend/calls.h says; x is rounded to the 256 numbers that span the range, or u8 and already
+ * rounded so. */
 static pl_status check_range(const pl_graph *g, const pl_node *n, const pl_id *range, pl_error *err)
 {
     static const pl_shape two = {.rank = 1, .dim = {2}};
@@ -50,22 +50,18 @@ static pl_status check_range(const pl_graph *g, const pl_node *n, const pl_id *r
 }
 
 _Static_assert(offsetof(pl_linear_int8_args, bias) == offsetof(pl_hidden_int8_args, bias), "one rule reads both");
-_Static_assert(offsetof(pl_linear_int8_args, columns) == offsetof(pl_hidden_int8_args, columns), "one rule reads both");
 
 /* x, weight, the range of x and a bias; *y: the product's output. */
 static pl_status check_product(const pl_graph *g, const pl_node *n, pl_shape *y, pl_error *err)
 {
     const pl_linear_int8_args *a = &n->linear_int8;
-    const pl_value *x = &g->value[a->x], *w = &g->value[a->weight];
-    const int64_t columns = a->columns;
+    const pl_value *x = &g->value[a->x];
+    const int64_t width = pl_shape_last(&x->shape);
     if (x->dtype != PL_DTYPE_F32 && x->dtype != PL_DTYPE_U8) return pl_fail_operand(g, n, &a->x, "f32 or u8", err);
-    if (x->shape.rank < 1 || pl_shape_last(&x->shape) < 1) return pl_fail_operand(g, n, &a->x, "[..., in]", err);
-    if (columns < 1 || columns > INT32_MAX || pl_shape_last(&x->shape) > PL_INT8_K_MAX)
-        return pl_fail(err, PL_E_INTERNAL, "%s in %s: %lld columns of %lld numbers are none", pl_op_name(n->op),
-                       n->scope, (long long)columns, (long long)pl_shape_last(&x->shape));
-    if (w->dtype != PL_DTYPE_U8 || w->shape.rank != 1 ||
-        (uint64_t)w->shape.dim[0] != pl_int8_packed_bytes(columns, pl_shape_last(&x->shape)))
-        return pl_fail_operand(g, n, &a->weight, "u8, as many bytes as packed weights have", err);
+    if (x->shape.rank < 1 || width < 1 || width > PL_INT8_K_MAX)
+        return pl_fail_operand(g, n, &a->x, "[..., in], of at most 65,536 numbers", err);
+    PL_TRY(pl_expect_stored(g, n, &a->weight, PL_ENCODING_INT8, width, err));
+    const int64_t columns = g->value[a->weight].shape.dim[0];
     PL_TRY(check_range(g, n, &a->range, err));
     const pl_shape bias = {.rank = 1, .dim = {columns}};
     PL_TRY(pl_expect_operand(g, n, &a->bias, &bias, "a number for each column", err));
@@ -87,7 +83,8 @@ static pl_cost cost_linear_int8(const pl_graph *g, const pl_node *n)
 {
     const pl_linear_int8_args *a = &n->linear_int8;
     const pl_value *x = &g->value[a->x], *y = &g->value[a->y];
-    const double outputs = a->act_y == PL_NONE ? 1 : 2, flops = 2 * pl_value_elems_f(x) * (double)a->columns;
+    const double outputs = a->act_y == PL_NONE ? 1 : 2,
+                 flops = 2 * (double)pl_shape_rows(&x->shape) * pl_value_elems_f(&g->value[a->weight]);
     return (pl_cost){flops,
                      pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[a->weight]) + outputs * pl_value_bytes_f(y) +
                          pl_value_bytes_f(pl_value_at(g, a->residual)),
@@ -96,7 +93,7 @@ static pl_cost cost_linear_int8(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int8};
 
-/* ---- hidden_int8: x [...,K], weight u8 [packed bytes], range f32 [2], bias [N], hidden_range f32 [2] → y [...,N] ----
+/* ---- hidden_int8: x [...,K], weight [N,K] as int8, range f32 [2], bias [N], hidden_range f32 [2] → y [...,N] ----
  * The values between two layers: act(z) with z as linear_int8's y or, gated, act(the first half of z)·the second, half
  * as wide, a multiple of the packed panels. With hidden_range y is u8, rounded as its reader would, else f32. */
 static pl_status shape_hidden_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -116,7 +113,7 @@ static pl_cost cost_hidden_int8(const pl_graph *g, const pl_node *n)
 {
     const pl_hidden_int8_args *a = &n->hidden_int8;
     const pl_value *x = &g->value[a->x], *y = &g->value[a->y];
-    const double product = 2 * pl_value_elems_f(x) * (double)a->columns;
+    const double product = 2 * (double)pl_shape_rows(&x->shape) * pl_value_elems_f(&g->value[a->weight]);
     return (pl_cost){product + 10 * pl_value_elems_f(y),
                      pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[a->weight]) + pl_value_bytes_f(y), product};
 }

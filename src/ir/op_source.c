@@ -18,13 +18,15 @@ static pl_status shape_source(const pl_graph *g, const pl_node *n, pl_out out[],
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: output y must exist before the node", pl_op_name(n->op),
                        n->scope);
     *out = as_it_is(g, y);
+    if (n->op == PL_OP_FILL && n->fill.value == 0)
+        out->encoding = g->value[y].encoding; /* zero bytes are zeros in all */
     return PL_OK;
 }
 
 static pl_cost cost_source(const pl_graph *g, const pl_node *n)
 {
     const pl_value *y = &g->value[n->fill.y];
-    return (pl_cost){0, (double)pl_dtype_bytes(y->dtype) * pl_value_elems_f(y)};
+    return (pl_cost){0, pl_value_bytes_f(y)};
 }
 
 /* ---- load: → the ports of the next micro-batch, of any dtype and shape; after them, for regions that return to it,

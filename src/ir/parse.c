@@ -259,12 +259,48 @@ static pl_status parse_operands(const pl_lex *l, const pl_graph *g, uint64_t ver
     return parse_ids(l, g->value_count, in ? n->in : n->out, in ? PL_NODE_IN_MAX : PL_NODE_OUT_MAX, err);
 }
 
+/* ---- texts from before there were encodings of a whole ----
+ * Matrices of int8 and of signs, and moments in 8 bits, were bytes (u8); a product had the rows of its in "columns". */
+
+static bool had_columns(pl_op op) { return pl_op_is_int8(op) || op == PL_OP_LINEAR_BINARY; }
+
+static void encode(pl_graph *g, pl_id id, pl_encoding as, const pl_shape *shape)
+{
+    for (; id != PL_NONE && g->value[id].dtype == PL_DTYPE_U8; id = g->value[id].view_of) {
+        pl_value *v = &g->value[id];
+        v->dtype = PL_DTYPE_F32, v->encoding = as, v->shape = *shape;
+        pl_value_default_strides(v);
+    }
+}
+
+static void encode_operands(pl_graph *g, const pl_node *n, int64_t columns)
+{
+    const pl_adamw_args *a = &n->adamw;
+    if (pl_op_rule_of(n->op)->optimizer && a->weight != PL_NONE) {
+        const pl_shape *w = &g->value[a->weight].shape;
+        encode(g, a->m, PL_ENCODING_SIGNED8, w), encode(g, a->m_new, PL_ENCODING_SIGNED8, w);
+        encode(g, a->v, PL_ENCODING_ROOT8, w), encode(g, a->v_new, PL_ENCODING_ROOT8, w);
+    }
+    if (n->op == PL_OP_PACK_SIGNS && n->pack_signs.weight != PL_NONE)
+        encode(g, n->pack_signs.packed, PL_ENCODING_SIGNS, &g->value[n->pack_signs.weight].shape);
+    if (!had_columns(n->op) || columns == 0 || n->linear_binary.x == PL_NONE) return;
+    const pl_shape matrix = pl_shape_of(2, columns, pl_shape_last(&g->value[n->linear_binary.x].shape));
+    encode(g, n->linear_binary.packed, pl_op_is_int8(n->op) ? PL_ENCODING_INT8 : PL_ENCODING_SIGNS, &matrix);
+}
+
+_Static_assert(offsetof(pl_linear_binary_args, x) == offsetof(pl_linear_int8_args, x) &&
+                   offsetof(pl_linear_binary_args, packed) == offsetof(pl_linear_int8_args, weight) &&
+                   offsetof(pl_hidden_int8_args, weight) == offsetof(pl_linear_int8_args, weight),
+               "all products of packed matrices are read as one");
+
 static pl_status parse_node_field(pl_lex *l, const pl_graph *g, uint64_t version, pl_node *n, char scope[256],
-                                  pl_error *err)
+                                  int64_t *columns, pl_error *err)
 {
     bool found = false;
     PL_TRY(parse_operands(l, g, version, n, &found, err));
     if (found) return PL_OK;
+    if (had_columns(n->op) && strcmp(l->key, "columns") == 0)
+        return pl_lex_int(l, 1, (int64_t)1 << DIM_MAX_BITS, columns, err);
     if (strcmp(l->key, "region") == 0) return parse_ids(l, g->region_count, &n->region, 1, err);
     if (strcmp(l->key, "predicate") == 0) return parse_ids(l, g->value_count, &n->predicate, 1, err);
     if (strcmp(l->key, "queue") == 0) return parse_ids(l, g->queue_count, &n->queue, 1, err);
@@ -286,16 +322,18 @@ static pl_status parse_node(pl_lex *l, pl_graph *g, uint64_t version, pl_error *
 {
     char scope[256] = "";
     int got;
+    int64_t columns = 0;
     pl_node n = {.scope = scope, .region = PL_NONE, .predicate = PL_NONE, .wait = PL_NONE};
     for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = PL_NONE;
     for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = PL_NONE;
     PL_TRY(parse_own_id(l, g->node_count, err));
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (pl_op_parse(l->value, &n.op)) return pl_lex_fail(l, err, "unknown operator \"%.40s\"", l->value);
-    while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_node_field(l, g, version, &n, scope, err));
+    while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_node_field(l, g, version, &n, scope, &columns, err));
     if (got < 0) return PL_E_DATA;
     if (version < 2) n.block = block_of_scope(scope);
     if (n.region == PL_NONE || n.queue == PL_NONE) return pl_lex_fail(l, err, "this node has no region or no queue");
+    encode_operands(g, &n, columns);
     return pl_graph_add_node(g, &n) == PL_NONE ? no_memory(l, err) : PL_OK;
 }
 

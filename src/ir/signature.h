@@ -88,7 +88,8 @@ typedef enum pl_tag {
     PL_FLOW = 8,     /* what is multiplied with the node's matrices: the activations, or their gradient */
     PL_PLACES = 16,  /* its last axis but one is the places of a sequence */
     PL_PLACE = 32,   /* the number of one of these places */
-    PL_ENCODED = 64, /* its kernel takes encodings (pl_value): any, unless its rule says which, where all else is f32 */
+    PL_ENCODED = 64, /* its kernel takes rows in encodings: any, unless its rule says which, where all else is f32 */
+    PL_WHOLE = 128,  /* its kernel takes what is stored as a whole, in the encoding that its rule says */
 } pl_tag;
 
 /* One part of a row as a value: `most` positions after the previous part, at least `least` of them given. */

@@ -59,8 +59,8 @@ static void add_layer(pl_session *s, pl_quantizing *q, const pl_node *n)
                                                 .weight = pl_session_address(s, weight),
                                                 .real = pl_quantize_reals[g->value[weight].dtype],
                                                 .packed = pl_session_address(s, root),
-                                                .rows = a->columns,
-                                                .width = pl_shape_last(&g->value[a->x].shape),
+                                                .rows = g->value[root].shape.dim[0],
+                                                .width = g->value[root].shape.dim[1],
                                                 .difference = beside(s, weight, PL_DTYPE_F64),
                                                 .taken = beside(s, weight, PL_DTYPE_I32),
                                                 .packed_root = root,
@@ -250,7 +250,8 @@ static uint64_t layer_bytes(const pl_graph *g, const pl_run_settings *r, const p
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_linear_int8_args *a = &g->node[i].linear_int8;
         if (!is_layer(g, &g->node[i])) continue;
-        const uint64_t rows = (uint64_t)a->columns, width = (uint64_t)pl_shape_last(&g->value[a->x].shape);
+        const pl_shape *w = &g->value[a->weight].shape;
+        const uint64_t rows = (uint64_t)w->dim[0], width = (uint64_t)w->dim[1];
         const uint64_t bytes = (rows + width) * sizeof(float) + rows * width;
         if (bytes > most) most = bytes;
     }

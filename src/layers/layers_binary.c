@@ -2,7 +2,6 @@
  * every layer that reads the weight multiplies by these. */
 #include <stdio.h>
 
-#include "base/binary.h"
 #include "layers/layers.h"
 
 /* A program packs the signs of a weight the first time that they are asked for. */
@@ -16,10 +15,9 @@ static pl_id packed(pl_net *n, pl_id weight)
     snprintf(name, sizeof name, "%s.signs.%s", b->graph->region[program].name, b->graph->value[weight].name);
     pl_id signs = pl_names_find(&n->lasting, b->graph, name);
     if (signs != PL_NONE) return signs;
-    const pl_shape w = b->graph->value[weight].shape;
-    const int64_t bytes = (int64_t)pl_binary_packed_bytes(w.dim[0], w.dim[1]);
     b->region = program;
-    signs = pl_build_temporary(b, PL_ROLE_WEIGHT, PL_DTYPE_U8, pl_shape_of(1, bytes), "%s", name);
+    signs = pl_build_temporary(b, PL_ROLE_WEIGHT, PL_DTYPE_F32, b->graph->value[weight].shape, "%s", name);
+    if (signs != PL_NONE) b->graph->value[signs].encoding = PL_ENCODING_SIGNS;
     pl_build_belongs(b, signs, weight);
     pack.weight = weight, pack.packed = signs;
     pl_build_pack_signs(b, &pack);
@@ -35,7 +33,7 @@ pl_id pl_net_binary_linear(pl_net *n, pl_id x, pl_affine w, pl_id residual)
     if (n->b.status != PL_OK || signs == PL_NONE) return PL_NONE;
     pl_value *weight = &n->b.graph->value[w.weight];
     weight->latent = true;
-    a.x = x, a.packed = signs, a.bias = w.bias, a.residual = residual, a.columns = weight->shape.dim[0];
+    a.x = x, a.packed = signs, a.bias = w.bias, a.residual = residual;
     if (n->training) a.latent = w.weight;
     return pl_build_linear_binary(&n->b, &a);
 }

@@ -48,6 +48,8 @@ static size_t find_arena_row(const pl_process_planned *ledger)
     return ledger->row_count;
 }
 
+static unsigned storage_of(const pl_value *v) { return v->encoding ? PL_DTYPE_COUNT + v->encoding : v->dtype; }
+
 pl_report_account pl_report_sum(const pl_plan *p)
 {
     const pl_graph *g = p->graph;
@@ -55,7 +57,7 @@ pl_report_account pl_report_sum(const pl_plan *p)
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
         add_block(&a, p, &p->value[i], v->role, v->program == PL_NONE);
-        if (pl_report_is_alive(&p->value[i], p->arena->peak_position)) a.role_dtypes[v->role] |= 1u << v->dtype;
+        if (pl_report_is_alive(&p->value[i], p->arena->peak_position)) a.role_storage[v->role] |= 1u << storage_of(v);
     }
     for (size_t i = 0; i < g->node_count; i++) add_block(&a, p, &p->workspace[i], PL_ROLE_WORKSPACE, false);
     a.gap_bytes = p->arena->bytes - a.alive_bytes - a.alignment_bytes;

@@ -11,12 +11,12 @@ typedef struct pl_report_account {
     uint64_t role_bytes[PL_ROLE_COUNT];   /* alive at the peak, exact; workspaces of nodes are in WORKSPACE */
     uint64_t always_bytes[PL_ROLE_COUNT]; /* of those: persistent, held all the time */
     uint32_t role_count[PL_ROLE_COUNT];
-    uint32_t role_dtypes[PL_ROLE_COUNT]; /* bit 1 << dtype: of values alive then */
-    uint64_t alive_bytes;                /* the sum of role_bytes */
-    uint64_t alignment_bytes;            /* what those blocks are rounded up by */
-    uint64_t gap_bytes;                  /* arena − all of that: the price of placement */
-    uint64_t arena_bytes;                /* highest end of a block */
-    uint64_t rounding_bytes;             /* to pages or huge pages */
+    uint32_t role_storage[PL_ROLE_COUNT]; /* of values alive then: bit 1 << dtype, or PL_DTYPE_COUNT + encoding */
+    uint64_t alive_bytes;                 /* the sum of role_bytes */
+    uint64_t alignment_bytes;             /* what those blocks are rounded up by */
+    uint64_t gap_bytes;                   /* arena − all of that: the price of placement */
+    uint64_t arena_bytes;                 /* highest end of a block */
+    uint64_t rounding_bytes;              /* to pages or huge pages */
     uint64_t disk_bytes;
     size_t arena_row; /* of plan->ledger.row; row_count when there is none */
 } pl_report_account;

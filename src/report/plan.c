@@ -206,16 +206,21 @@ static void add_arena_picture(const pl_report_page *g, pl_doc *d)
 
 /* ---- the ledger ---- */
 
-/* " (f32, u8)" where numbers of the model are kept in less than f32, else "". */
-static void describe_dtypes(uint32_t dtypes, pl_role role, char *text, size_t room)
+static const char *storage_name(int t)
+{
+    return t < PL_DTYPE_COUNT ? pl_dtype_name((pl_dtype)t) : pl_encoding_name((pl_encoding)(t - PL_DTYPE_COUNT));
+}
+
+/* " (f32, signed8)" where numbers of the model are kept in less than f32, else "". */
+static void describe_storage(uint32_t storage, pl_role role, char *text, size_t room)
 {
     const uint32_t narrow = 1u << PL_DTYPE_BF16 | 1u << PL_DTYPE_F16 | 1u << PL_DTYPE_U8;
     size_t used = 0;
     text[0] = 0;
-    if (role > PL_ROLE_TEMPORARY || !(dtypes & narrow)) return;
-    for (int t = 0; t < PL_DTYPE_COUNT && used < room; t++)
-        if (dtypes >> t & 1)
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : " (", pl_dtype_name((pl_dtype)t));
+    if (role > PL_ROLE_TEMPORARY || !(storage & narrow || storage >> PL_DTYPE_COUNT)) return;
+    for (int t = 0; t < PL_DTYPE_COUNT + PL_ENCODING_END && used < room; t++)
+        if (storage >> t & 1)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : " (", storage_name(t));
     if (used < room) snprintf(text + used, room - used, ")");
 }
 
@@ -284,14 +289,14 @@ static void add_role(const pl_report_page *g, pl_doc *d, little *l, pl_role role
     const pl_report_account *a = &g->account;
     const uint64_t bytes = a->role_bytes[role], always = a->always_bytes[role];
     const uint32_t count = a->role_count[role];
-    char dtypes[64], remark[160];
-    describe_dtypes(a->role_dtypes[role], role, dtypes, sizeof dtypes);
+    char storage[96], remark[192];
+    describe_storage(a->role_storage[role], role, storage, sizeof storage);
     if (always && always < bytes)
         snprintf(remark, sizeof remark, "at the peak, %" PRIu32 " blocks%s (%" PRIu64 " bytes always held)", count,
-                 dtypes, always);
+                 storage, always);
     else
         snprintf(remark, sizeof remark, "%s, %" PRIu32 " block%s%s", always ? "always held" : "at the peak", count,
-                 pl_plural(count), dtypes);
+                 pl_plural(count), storage);
     if (is_little(g, bytes)) add_to_little(l, pl_report_role_title(role), bytes);
     pl_doc_row(d, bytes && !is_little(g, bytes) ? PL_DOC_INDENT : PL_DOC_HIDDEN);
     pl_doc_key_words(d, "role", pl_role_name(role));

@@ -10,7 +10,7 @@
 #include "rewrite/rewrite.h"
 
 /* The weight itself becomes its bits: nothing of it stays in f32. */
-static pl_status take(pl_graph *g, pl_id weight, const pl_shape *packed, pl_error *err)
+static pl_status take(pl_graph *g, pl_id weight, pl_error *err)
 {
     char name[256];
     pl_value *v = &g->value[weight];
@@ -18,9 +18,7 @@ static pl_status take(pl_graph *g, pl_id weight, const pl_shape *packed, pl_erro
     const char *kept = pl_pool_strdup(g->pool, name);
     if (!kept) return pl_fail(err, PL_E_NOMEM, "no memory for layers of signs");
     v->name = kept;
-    v->dtype = PL_DTYPE_U8;
-    v->shape = *packed;
-    pl_value_default_strides(v);
+    v->encoding = PL_ENCODING_SIGNS;
     v->latent = false;
     v->frozen = true;
     return PL_OK;
@@ -50,8 +48,7 @@ pl_status pl_rewrite_binary(pl_graph *g, const pl_packed_choice *choice, pl_erro
         const pl_id weight = n->pack_signs.weight, signs = n->pack_signs.packed;
         if (n->dead || n->op != PL_OP_PACK_SIGNS) continue;
         if (!packed[weight] && !choice->is_packed(choice->context, g->value[weight].name)) continue;
-        const pl_shape shape = g->value[signs].shape;
-        if (!packed[weight]) status = take(g, weight, &shape, err);
+        if (!packed[weight]) status = take(g, weight, err);
         packed[weight] = true;
         n->dead = true;
         read_instead(g, signs, weight);

@@ -33,12 +33,11 @@ static pl_status pack(quantizer *q, pl_id weight, const pl_shape *matrix)
     snprintf(name, sizeof name, "%s" PL_INT8_PACKED, q->g->value[weight].name);
     const char *kept = pl_pool_strdup(q->g->pool, name);
     if (!kept) return pl_fail(q->b.err, PL_E_NOMEM, "no memory for products of 8 bits");
-    const pl_shape bytes = pl_shape_of(1, (int64_t)pl_int8_packed_bytes(matrix->dim[0], matrix->dim[1]));
     for (size_t i = 0; i < q->values; i++) {
         pl_value *v = &q->g->value[i];
         if (pl_value_root(q->g, (pl_id)i) != weight) continue;
-        v->dtype = PL_DTYPE_U8;
-        v->shape = bytes;
+        v->encoding = PL_ENCODING_INT8;
+        v->shape = *matrix;
         pl_value_default_strides(v);
     }
     q->g->value[weight].name = kept;
@@ -83,7 +82,7 @@ static void change(quantizer *q, pl_id id)
     a->x = old.x, a->weight = old.weight, a->bias = old.bias, a->residual = old.residual;
     a->range = q->range[q->sites.of[id]];
     a->y = old.y, a->act_y = old.act_y;
-    a->columns = pl_shape_last(&q->g->value[old.y].shape), a->act = old.act;
+    a->act = old.act;
 }
 
 static pl_status change_layers(quantizer *q)

@@ -42,7 +42,7 @@ static pl_node *layer_before(const fuser *f, const pl_node *act)
     if (n->dead || n->op != PL_OP_LINEAR_INT8 || a->act != PL_ACT_NONE || a->residual != PL_NONE) return NULL;
     if (a->act_y != PL_NONE || n->predicate != act->predicate || n->region != act->region) return NULL;
     if (h->view_of != PL_NONE || h->update_of != PL_NONE) return NULL;
-    return is_gate(act) && a->columns % (2 * (int64_t)PL_INT8_PANEL) ? NULL : n;
+    return is_gate(act) && pl_shape_last(&g->value[y].shape) % (2 * (int64_t)PL_INT8_PANEL) ? NULL : n;
 }
 
 /* As what comes to the layer, and nowhere else. */
@@ -76,7 +76,7 @@ static void fuse(fuser *f, pl_node *act)
     pl_value *h = &f->g->value[next->y];
     layer->op = PL_OP_HIDDEN_INT8;
     a->x = old.x, a->weight = old.weight, a->range = old.range, a->bias = old.bias;
-    a->columns = old.columns, a->act = next->act, a->gated = is_gate(act);
+    a->act = next->act, a->gated = is_gate(act);
     a->hidden_range = range_of_readers(f, next->y);
     h->producer = f->g->value[next->x].producer;
     a->y = next->y;

@@ -76,11 +76,11 @@ static pl_status observe(observer *o, uint32_t number)
 static void make_states(observer *o, pl_id weight, const pl_shape *matrix)
 {
     const char *name = o->g->value[weight].name;
-    const int64_t one = 1, two = 2, bytes = (int64_t)pl_int8_packed_bytes(matrix->dim[0], matrix->dim[1]);
+    const int64_t one = 1, two = 2;
     struct of_weight *w = &o->of[weight];
     if (w->packed != PL_NONE) return;
-    w->packed =
-        pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_U8, pl_shape_of(1, bytes), "%s" PL_INT8_PACKED, name);
+    w->packed = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F32, *matrix, "%s" PL_INT8_PACKED, name);
+    if (w->packed != PL_NONE) o->g->value[w->packed].encoding = PL_ENCODING_INT8;
     w->difference =
         pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F64, pl_shape_of(1, two), "%s.difference", name);
     w->taken = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_I32, pl_shape_of(1, one), "%s.taken", name);
@@ -103,11 +103,11 @@ static pl_id give_before(observer *o, pl_id node)
 }
 
 /* The product in 8 bits: what the layer reads, of the weight as it is packed. */
-static pl_id try_layer(observer *o, const pl_linear_args *layer, pl_id packed, pl_id range, int64_t columns)
+static pl_id try_layer(observer *o, const pl_linear_args *layer, pl_id packed, pl_id range)
 {
     pl_linear_int8_args a = pl_linear_int8_none;
     a.x = layer->x, a.weight = packed, a.range = range, a.bias = layer->bias, a.residual = layer->residual;
-    a.columns = columns, a.act = PL_ACT_NONE;
+    a.act = PL_ACT_NONE;
     pl_build_linear_int8(&o->b, &a);
     place(o, o->comparing);
     return a.y;
@@ -139,7 +139,7 @@ static pl_status compare(observer *o, pl_id id)
     const pl_id before = give_before(o, id);
     if (o->b.status != PL_OK) return o->b.status;
     struct of_weight *w = &o->of[weight];
-    const pl_id tried = try_layer(o, layer, w->packed, o->range[o->sites.of[id]], matrix.dim[0]);
+    const pl_id tried = try_layer(o, layer, w->packed, o->range[o->sites.of[id]]);
     judge(o, before, tried, layer->y, w);
     return o->b.status;
 }

@@ -79,7 +79,7 @@ const char *pl_finite_find_bad(const pl_session *s)
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
         const pl_encoding e = v->encoding ? v->encoding : of[v->dtype];
-        if (v->role != PL_ROLE_WEIGHT || (!e && v->dtype != PL_DTYPE_F32)) continue;
+        if (v->role != PL_ROLE_WEIGHT || pl_encoding_is_whole(e) || (!e && v->dtype != PL_DTYPE_F32)) continue;
         const char *rows = pl_session_address(s, (pl_id)i);
         if (rows && !is_finite_encoded(e, rows, pl_value_bytes(g, (pl_id)i))) return v->name;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/block8.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "ir/op.h"
@@ -23,6 +24,16 @@ static const struct {
                     {PL_DTYPE_F64, PL_ST_F64}};
 enum { SAVED_DTYPES = sizeof saved_dtypes / sizeof *saved_dtypes };
 
+/* What no type of the file can tell is bytes there; of moments a row for each block. */
+static void shape_bytes(pl_encoding as, pl_st_entry *e)
+{
+    const bool blocks = as == PL_ENCODING_SIGNED8 || as == PL_ENCODING_ROOT8;
+    e->dtype = PL_ST_U8;
+    e->rank = blocks ? 2 : 1;
+    e->shape[0] = blocks ? e->bytes / PL_BLOCK8_BYTES : e->bytes;
+    e->shape[1] = blocks ? PL_BLOCK8_BYTES : 0;
+}
+
 pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
 {
     const pl_value *v = &g->value[id];
@@ -37,6 +48,7 @@ pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl
                        .bytes = pl_value_bytes(g, id),
                        .optional = v->role == PL_ROLE_STATE && !v->inference};
     for (uint32_t i = 0; i < v->shape.rank; i++) e->shape[i] = (uint64_t)v->shape.dim[i];
+    if (pl_encoding_is_whole(v->encoding)) shape_bytes(v->encoding, e);
     if (program) e->data = pl_program_address(program, id);
     return PL_OK;
 }
@@ -48,7 +60,7 @@ pl_session_kept pl_session_keeps(const pl_graph *g, pl_id id)
 {
     const pl_value *v = &g->value[id];
     if (v->program != PL_NONE || pl_value_root(g, id) != id) return PL_KEPT_NOT;
-    if (v->encoding != PL_ENCODING_F32) return PL_KEPT_NOT; /* it stays in the file that it comes from */
+    if (v->encoding && !pl_encoding_is_whole(v->encoding)) return PL_KEPT_NOT; /* it stays where it comes from */
     if (v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_AVERAGE || v->inference) return PL_KEPT_WITH_MODEL;
     bool state = v->role == PL_ROLE_OPTIMIZER || (v->role == PL_ROLE_STATE && !is_in_record(v));
     return state ? PL_KEPT_WITH_STATE : PL_KEPT_NOT;

@@ -98,16 +98,15 @@ pl_status pl_session_open_weights(pl_session *s, pl_error *err)
     return s->o.data->weights ? open_matched(s->o.data, &s->spec.model, &s->weights, err) : PL_OK;
 }
 
-_Static_assert(offsetof(pl_linear_int8_args, range) == offsetof(pl_hidden_int8_args, range) &&
-                   offsetof(pl_linear_int8_args, columns) == offsetof(pl_hidden_int8_args, columns),
-               "one function reads both");
+_Static_assert(offsetof(pl_linear_int8_args, range) == offsetof(pl_hidden_int8_args, range), "one function reads both");
 
 pl_status pl_session_check_packed(const pl_graph *g, const pl_node *n, const char *path, const void *bytes,
                                   const float *span, pl_error *err)
 {
     const pl_linear_int8_args *a = &n->linear_int8;
     const pl_id packed = pl_value_root(g, a->weight), range = pl_value_root(g, a->range);
-    const int64_t row = pl_int8_check(a->columns, pl_shape_last(&g->value[a->x].shape), bytes);
+    const pl_shape *w = &g->value[packed].shape;
+    const int64_t row = pl_int8_check(w->dim[0], w->dim[1], bytes);
     if (row >= 0)
         return pl_fail(err, PL_E_DATA,
                        "%s: tensor \"%.200s\", row %lld: its scale is no number above 0, or too large for f32, or its "

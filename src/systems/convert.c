@@ -71,7 +71,7 @@ static pl_status check_encoding(pl_conversion *c, pl_error *err)
     const char *name = c->o->encoding;
     c->wanted = PL_ENCODING_COUNT;
     if (!name) return PL_OK;
-    if (!pl_encoding_parse(name, &c->wanted))
+    if (!pl_encoding_parse(name, &c->wanted) || pl_encoding_is_whole(c->wanted))
         return pl_fail(err, PL_E_USAGE,
                        "`encoding` \"%.40s\" is unknown; f32, bf16, f16, q8_0, q5_1, q5_0, q4_1 or q4_0 was expected",
                        name);

@@ -1,8 +1,7 @@
-/* Layers of signs, from what op_binary.c and base/binary.h say. Packed weights are bytes, one to a double here. */
+/* Layers of signs, from what op_binary.c says. Packed weights are the numbers that they stand for. */
 #include <math.h>
 #include <string.h>
 
-#include "base/binary.h"
 #include "reference/state.h"
 
 static double sign_of(double x) { return x < 0 ? -1 : 1; }
@@ -14,56 +13,25 @@ static double mean_size(int64_t k, const double *x)
     return sum / (double)k;
 }
 
-static void put_word(double *bytes, uint64_t at, uint32_t word)
-{
-    for (int i = 0; i < 4; i++) bytes[at + (uint64_t)i] = word >> 8 * i & 0xff;
-}
-
-static uint32_t word_at(const double *bytes, uint64_t at)
-{
-    uint32_t word = 0;
-    for (int i = 0; i < 4; i++) word |= (uint32_t)bytes[at + (uint64_t)i] << 8 * i;
-    return word;
-}
-
 void reference_pack_signs(operands *o)
 {
     const pl_shape *w = &operand(o, 0)->shape;
     const int64_t n = w->dim[0], k = w->dim[1];
-    double *packed = scratch(o, pl_binary_packed_bytes(n, k));
-    for (int64_t j = 0; j < n; j++) {
-        const double *row = o->in[0] + j * k;
-        const float alpha = (float)mean_size(k, row);
-        uint32_t bits;
-        memcpy(&bits, &alpha, sizeof bits);
-        put_word(packed, 4 * (uint64_t)j, bits);
-        for (int64_t p = 0; p < pl_binary_words(k); p++) {
-            uint32_t word = 0;
-            for (int64_t b = 0; b < 32 && 32 * p + b < k; b++) word |= (uint32_t)(row[32 * p + b] < 0) << b;
-            put_word(packed, pl_binary_word_at(n, k, j, p), word);
-        }
-    }
+    double *packed = scratch(o, (uint64_t)(n * k));
+    for (int64_t i = 0; i < n * k; i++)
+        packed[i] = sign_of(o->in[0][i]) * (double)(float)mean_size(k, o->in[0] + i / k * k);
     put(o, 0, packed);
-}
-
-/* alpha times the sign of (j, p) */
-static double packed_at(const double *packed, int64_t n, int64_t k, int64_t j, int64_t p)
-{
-    const uint32_t bits = word_at(packed, 4 * (uint64_t)j);
-    float alpha;
-    memcpy(&alpha, &bits, sizeof alpha);
-    return word_at(packed, pl_binary_word_at(n, k, j, p / 32)) >> p % 32 & 1 ? -(double)alpha : (double)alpha;
 }
 
 void reference_linear_binary(operands *o)
 {
     const pl_shape *x = &operand(o, 0)->shape;
-    const int64_t rows = pl_shape_rows(x), k = pl_shape_last(x), n = o->node->attr[0].i;
+    const int64_t rows = pl_shape_rows(x), k = pl_shape_last(x), n = operand(o, 1)->shape.dim[0];
     double *y = scratch(o, (uint64_t)(rows * n));
     for (int64_t i = 0; i < rows * n; i++) {
         const double *row = o->in[0] + i / n * k;
         double sum = 0;
-        for (int64_t p = 0; p < k; p++) sum += sign_of(row[p]) * packed_at(o->in[1], n, k, i % n, p);
+        for (int64_t p = 0; p < k; p++) sum += sign_of(row[p]) * o->in[1][i % n * k + p];
         y[i] = mean_size(k, row) * sum + (o->in[2] ? o->in[2][i % n] : 0) + (o->in[3] ? o->in[3][i] : 0);
     }
     put(o, 0, y);
@@ -78,7 +46,7 @@ void reference_linear_binary_dx(operands *o)
         const double *x = o->in[2] + i * k;
         double *d = dx + i * k, of_beta = 0;
         for (int64_t p = 0; p < k; p++)
-            for (int64_t j = 0; j < n; j++) d[p] += o->in[0][i * n + j] * packed_at(o->in[1], n, k, j, p);
+            for (int64_t j = 0; j < n; j++) d[p] += o->in[0][i * n + j] * o->in[1][j * k + p];
         for (int64_t p = 0; p < k; p++) of_beta += d[p] * sign_of(x[p]);
         for (int64_t p = 0; p < k; p++)
             d[p] = mean_size(k, x) * (fabs(x[p]) <= 1) * d[p] + (x[p] == 0 ? 0 : of_beta * sign_of(x[p])) / (double)k;

@@ -29,9 +29,11 @@ static void test_names_and_sizes(void **state)
 {
     (void)state;
     pl_encoding e;
-    for (int i = 0; i < PL_ENCODING_COUNT; i++) {
+    for (int i = 0; i < PL_ENCODING_END; i++) {
+        if (i == PL_ENCODING_COUNT) continue;
         assert_true(pl_encoding_parse(pl_encoding_name((pl_encoding)i), &e));
         assert_int_equal(e, i);
+        assert_int_equal(pl_encoding_is_whole(e), i > PL_ENCODING_COUNT);
     }
     assert_true(pl_encoding_parse("Q4_K", &e));
     assert_int_equal(e, PL_ENCODING_Q4_K);
@@ -44,6 +46,16 @@ static void test_names_and_sizes(void **state)
     assert_int_equal(pl_encoding_row_bytes(PL_ENCODING_Q5_K, 128), -1);
     assert_int_equal(pl_encoding_row_bytes(PL_ENCODING_Q8_0, -32), -1);
     assert_int_equal(pl_encoding_row_bytes(PL_ENCODING_F32, INT64_MAX), -1);
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_Q4_0, 3, 64), 3 * 36);
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_Q4_K, 3, 64), -1);
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_INT8, 5, 6), 16 * (4 + 4 + 8));    /* whole panels of whole fours */
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_SIGNS, 17, 33), 32 * (4 + 2 * 4)); /* of whole words */
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_SIGNED8, 64, 64), 16 * 260);
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_ROOT8, 3, 100), 2 * 260); /* rows are no matter */
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_INT8, INT64_MAX, 1), -1);
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_ROOT8, INT64_MAX / 2, 3), -1);
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_F32, INT64_MAX / 2, 1), -1);
+    assert_int_equal(pl_encoding_bytes(PL_ENCODING_F32, -1, 1), -1);
     assert_true(pl_encoding_is_written(PL_ENCODING_Q5_1));
     assert_false(pl_encoding_is_written(PL_ENCODING_Q5_K));
 }

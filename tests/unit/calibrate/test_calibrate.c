@@ -203,9 +203,9 @@ static void keep_moments_as(pl_graph *g, pl_dtype dtype)
         pl_value *v = &g->value[i];
         if (v->role != PL_ROLE_OPTIMIZER) continue;
         if (dtype == PL_DTYPE_U8)
-            v->shape = pl_shape_of(2, (int64_t)pl_block8_blocks(pl_shape_elems(&v->shape)), (int64_t)PL_BLOCK8_BYTES);
-        v->dtype = dtype;
-        pl_value_default_strides(v);
+            v->encoding = v->name[0] == 'm' ? PL_ENCODING_SIGNED8 : PL_ENCODING_ROOT8;
+        else
+            v->dtype = dtype;
     }
 }
 

@@ -104,8 +104,7 @@ static pl_id packed(maker *m, pl_id w)
 
 static pl_id binary(maker *m, pl_id x, pl_id w, pl_id signs, pl_id bias, pl_id residual)
 {
-    return node(m, PL_OP_LINEAR_BINARY, (pl_attr[]){pl_attr_i(value_of(m, w)->shape.dim[0])}, 5,
-                (pl_id[]){x, signs, bias, residual, w}, 1);
+    return node(m, PL_OP_LINEAR_BINARY, NULL, 5, (pl_id[]){x, signs, bias, residual, w}, 1);
 }
 
 typedef struct built {

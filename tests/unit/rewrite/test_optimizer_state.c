@@ -34,12 +34,14 @@ static tiny *make_model(pl_dtype moments)
 
 static bool is_large(const pl_graph *g, pl_id weight) { return pl_shape_elems(&g->value[weight].shape) >= 4096; }
 
-static void check_moment(const pl_graph *g, pl_id weight, pl_id moment, pl_dtype dtype)
+static void check_moment(const pl_graph *g, pl_id weight, pl_id moment, pl_dtype dtype, pl_encoding small)
 {
     const pl_value *w = &g->value[weight], *m = &g->value[moment];
     bool blocks = dtype == PL_DTYPE_U8 && is_large(g, weight);
     uint64_t elems = pl_shape_elems(&w->shape);
-    assert_int_equal(m->dtype, blocks ? PL_DTYPE_U8 : dtype == PL_DTYPE_U8 ? PL_DTYPE_F32 : dtype);
+    assert_int_equal(m->dtype, dtype == PL_DTYPE_U8 ? PL_DTYPE_F32 : dtype);
+    assert_int_equal(m->encoding, blocks ? small : PL_ENCODING_F32);
+    assert_true(pl_shape_equal(&m->shape, &w->shape));
     assert_int_equal(pl_value_bytes(g, moment),
                      blocks ? (elems + 255) / 256 * 260 : elems * (dtype == PL_DTYPE_BF16 ? 2 : 4));
     assert_true(pl_value_is_contiguous(m));
@@ -58,8 +60,9 @@ static void check_dtype(pl_dtype dtype)
         if (n->op != PL_OP_ADAMW) continue;
         updates++, large += is_large(g, n->in[0]);
         for (int k = 2; k <= 3; k++) {
-            check_moment(g, n->in[0], n->in[k], dtype);
-            check_moment(g, n->in[0], n->out[k - 1], dtype);
+            const pl_encoding small = k == 2 ? PL_ENCODING_SIGNED8 : PL_ENCODING_ROOT8;
+            check_moment(g, n->in[0], n->in[k], dtype, small);
+            check_moment(g, n->in[0], n->out[k - 1], dtype, small);
         }
     }
     assert_true(updates > large && large >= 2);
