@@ -6,6 +6,9 @@ if(NOT kernel_ref_sources)
   set(kernel_ref_sources base/empty.c)
 endif()
 pl_folder(kernels SOURCES ${kernel_ref_sources} MAY_INCLUDE base)
+if(PL_SANITIZE) # half of the time of the backend's tests is in these two
+  set_source_files_properties(kernels/ref/gemm.c kernels/ref/attention.c PROPERTIES COMPILE_OPTIONS -O2)
+endif()
 
 # Kernels are worth -O3. Under a sanitizer that costs minutes of compiling and finds nothing more; the matrix of compilers
 # (tools/run-environments.sh) says itself. Never -O0: every vector that a function ever names would get a place in its

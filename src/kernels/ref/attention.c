@@ -40,22 +40,23 @@ uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width, pl_attention_p
     return pl_align_up((uint64_t)head_width * sizeof(double), 64);
 }
 
-/* Number d of row j of k or v. */
-static double key_number(const pl_attention_head *h, const void *x, int64_t ld, int64_t j, int64_t d)
+/* Number d of row j of k or v; a row is read from its first number on, and `wide` keeps the block that d is in. */
+static double key_number(const pl_attention_head *h, const void *x, int64_t ld, int64_t j, int64_t d, float *wide)
 {
-    float wide[PL_ENCODING_BLOCK_MAX];
-    const int64_t at = pl_attention_place(h, j) * ld, block = pl_encoding_block(h->key_encoding);
-    if (!h->key_encoding) return pl_real_get(h->key_type, x, at + d);
-    pl_encoding_widen(h->key_encoding, pl_attention_key_at(h->key_type, h->key_encoding, x, at + d / block * block),
-                      block, wide);
+    const int64_t at = pl_attention_place(h, j) * ld + d;
+    if (!h->key_encoding) return pl_real_get(h->key_type, x, at);
+    const int64_t block = pl_encoding_block(h->key_encoding);
+    if (d % block == 0)
+        pl_encoding_widen(h->key_encoding, pl_attention_key_at(h->key_type, h->key_encoding, x, at), block, wide);
     return wide[d % block];
 }
 
 static double score(const pl_attention_head *h, int64_t i, int64_t j)
 {
+    float wide[PL_ENCODING_BLOCK_MAX];
     double s = 0;
     for (int64_t d = 0; d < h->head_width; d++)
-        s += (double)pl_real_get(h->type, h->q, i * h->ldq + d) * key_number(h, h->k, h->ldk, j, d);
+        s += (double)pl_real_get(h->type, h->q, i * h->ldq + d) * key_number(h, h->k, h->ldk, j, d, wide);
     return h->cap > 0 ? h->cap * tanh(h->scale * s / h->cap) : h->scale * s;
 }
 
@@ -63,6 +64,7 @@ static void one_query(const pl_attention_head *h, int64_t i, double *sum)
 {
     const int64_t last = h->offset + i + 1, end = !h->causal || last > h->tk ? h->tk : last, width = h->head_width;
     const int64_t begin = h->window && last > h->window ? last - h->window : 0;
+    float wide[PL_ENCODING_BLOCK_MAX];
     double top = -INFINITY, total = 0;
     for (int64_t j = begin; j < end; j++) {
         double s = score(h, i, j);
@@ -72,7 +74,8 @@ static void one_query(const pl_attention_head *h, int64_t i, double *sum)
     for (int64_t j = begin; j < end; j++) {
         double p = exp(score(h, i, j) - top), factor = factor_of(&h->dropout, i, j);
         total += p;
-        for (int64_t d = 0; d < width && factor > 0; d++) sum[d] += factor * p * key_number(h, h->v, h->ldv, j, d);
+        for (int64_t d = 0; d < width && factor > 0; d++)
+            sum[d] += factor * p * key_number(h, h->v, h->ldv, j, d, wide);
     }
     for (int64_t d = 0; d < width; d++)
         pl_real_put(h->type, h->o, i * h->ldo + d, begin < end ? (float)(sum[d] / total) : 0);

@@ -32,7 +32,7 @@ static pl_plan *plan_of(const char *resume)
     if (pl_config_load_file(config, "small.yaml", &err) != PL_OK ||
         pl_config_set(config, "run.resume", resume, "test", &err) != PL_OK ||
         pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &err) != PL_OK ||
-        pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &err) != PL_OK)
+        pl_plan_make(config, PL_COMMAND_TRAIN, "cache", NULL, NULL, &plan, &err) != PL_OK)
         fail_msg("%s", err.text);
     pl_config_destroy(config);
     return plan;

@@ -1,6 +1,8 @@
 /* A small model whose weights are encoded (table, linear with everything, gated feed-forward layer, loss with its
  * gradient, gradient of x): each value has the bits that it has where the widened weights are plain, at every level of
- * this machine, for teams of 1 to 3, with few tokens (dot products) and more (tiles). */
+ * this machine, for teams of 1 to 3, with few tokens (dot products) and more (tiles). The scalar level, which
+ * widens a block for each product and so takes four fifths of the time, goes the same way for few tokens and for many:
+ * it has few, and one team. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +17,7 @@
 #include "support/guarded.h"
 #include "support/program.h"
 
-enum { WEIGHTS = 4, NAME_BYTES = 32 };
+enum { WEIGHTS = 4, NAME_BYTES = 32, FEW = 3 };
 
 static const char text[] = "graph 2\nregion 0 \"train\"\n"
                            "value 0 \"tokens\" i32 [3,%d] input program=0\n"
@@ -138,9 +140,9 @@ static void check_model(pl_encoding encoding, int tokens)
         pl_encoding_widen(encoding, at, (int64_t)pl_shape_elems(&g->value[i].shape),
                           pl_address_of(plain, &wide->at, i));
     }
-    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+    for (pl_isa isa = tokens > FEW ? PL_ISA_REF + 1 : PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
         run(plain, wide, (pl_team){1, isa});
-        for (int threads = 1; threads <= 3; threads++) {
+        for (int threads = isa == PL_ISA_REF ? 3 : 1; threads <= 3; threads++) {
             run(g, m, (pl_team){threads, isa});
             check_same(g, m, plain, wide, (pl_team){threads, isa});
         }
@@ -155,7 +157,7 @@ static void test_models(void **state)
 {
     (void)state;
     for (int e = PL_ENCODING_BF16; e < PL_ENCODING_COUNT; e++)
-        check_model((pl_encoding)e, 3), check_model((pl_encoding)e, 14);
+        check_model((pl_encoding)e, FEW), check_model((pl_encoding)e, 14);
 }
 
 static void test_bytes(void **state)

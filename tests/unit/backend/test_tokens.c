@@ -329,21 +329,24 @@ static double worth_of(const pool *p, int64_t b, int64_t k, int64_t n)
 
 static void check_gradients(const pool *p, const void *dt, const void *dlogits)
 {
+    double *weight = guarded_bytes((uint64_t)weights_of(p) * sizeof *weight, 0); /* [sample, capsule, position] */
+    for (int64_t i = 0; i < weights_of(p); i++)
+        weight[i] = weight_of(p, i / p->positions / p->capsules, i / p->positions % p->capsules, i % p->positions);
     for (int64_t i = 0; i < tokens_of(p); i++) {
         int64_t n = i / p->channels % p->positions, b = i / p->channels / p->positions;
         double sum = pl_real_get(p->type, p->partial, i);
         for (int64_t k = 0; k < p->capsules; k++)
-            sum += weight_of(p, b, k, n) *
+            sum += weight[(b * p->capsules + k) * p->positions + n] *
                    pl_real_get(p->type, p->dy, (b * p->capsules + k) * p->channels + i % p->channels);
         assert_near(p->type, dt, i, sum, "dt");
     }
     for (int64_t i = 0; i < p->samples * p->capsules; i++) {
         int64_t b = i / p->capsules, k = i % p->capsules;
         double mean = 0;
-        for (int64_t n = 0; n < p->positions; n++) mean += weight_of(p, b, k, n) * worth_of(p, b, k, n);
+        for (int64_t n = 0; n < p->positions; n++) mean += weight[i * p->positions + n] * worth_of(p, b, k, n);
         for (int64_t n = 0; n < p->positions; n++)
             assert_near(p->type, dlogits, (b * p->positions + n) * p->capsules + k,
-                        weight_of(p, b, k, n) * (worth_of(p, b, k, n) - mean), "dlogits");
+                        weight[i * p->positions + n] * (worth_of(p, b, k, n) - mean), "dlogits");
     }
 }
 
