@@ -266,7 +266,10 @@ bool pl_value_is_trained(const pl_graph *g, pl_id id)
 
 uint64_t pl_encoded_bytes(pl_encoding e, const pl_shape *shape)
 {
-    const int64_t bytes = pl_encoding_bytes(e, pl_shape_rows(shape), pl_shape_last(shape));
+    const uint64_t elems = pl_shape_elems(shape);
+    const int64_t last = pl_shape_last(shape);
+    if (elems >> 56 || last < 1) return UINT64_MAX;
+    const int64_t bytes = pl_encoding_bytes(e, (int64_t)elems / last, last);
     return bytes < 0 ? UINT64_MAX : (uint64_t)bytes;
 }
 
